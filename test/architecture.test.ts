@@ -77,7 +77,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
   errors: { code: [] },
   runtime: { code: [], types: ['ports'] },
   validation: { code: ['runtime'] },
-  config: { code: ['validation', 'runtime', 'engines/drivers'] },
+  config: { code: ['validation', 'runtime', 'engines/drivers', 'engines/remote'] },
   catalog: { code: ['domain', 'validation', 'runtime', 'engines/driver', 'engines/drivers'] },
   adapters: { code: ['ports', 'domain', 'errors', 'runtime'] },
   models: { code: ['errors', 'runtime'], types: ['domain', 'ports'] },
@@ -106,7 +106,7 @@ const MAY_IMPORT: Record<string, Arrows> = {
   ...Object.fromEntries(driverRooms.map((room) => [room, DRIVER])),
   'engines/remote': {
     code: ['admission', 'domain', 'errors', 'runtime', 'engines/written-calls'],
-    types: ['config', 'ports', 'engines/engine', 'engines/driver', 'engines/report'],
+    types: ['ports', 'engines/engine', 'engines/driver', 'engines/report'],
   },
 };
 

@@ -6,7 +6,6 @@ import { addedFolders } from '../catalog/adding/catalog-folder.ts';
 import { loadCatalog } from '../catalog/load.ts';
 import { readAddedUpstreams } from '../config/added-upstreams.ts';
 import type { ResolvedConfig } from '../config/load.ts';
-import type { UpstreamConfig } from '../config/schema.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { StoreUnavailableError } from '../errors/store-unavailable.ts';
 import { makeFolder } from '../runtime/disk/make-folder.ts';
@@ -67,7 +66,7 @@ export function catalogEntries(config: ResolvedConfig): ModelEntry[] {
 }
 
 /** The configured upstreams and those that were added while the service ran. */
-export const allUpstreams = (config: ResolvedConfig): UpstreamConfig[] => [
+export const allUpstreams = (config: ResolvedConfig): ResolvedConfig['upstreams'] => [
   ...config.upstreams,
   ...readAddedUpstreams(addedFolders(config.dataDir).upstreams),
 ];

@@ -1,14 +1,14 @@
 import { existsSync, globSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Value } from 'typebox/value';
+import { UpstreamSchema, type UpstreamSettings } from '../engines/remote/upstream-settings.ts';
 import { readYaml } from '../validation/document.ts';
 import { problemsOf } from '../validation/problems.ts';
 import { ConfigError } from './load.ts';
-import { type UpstreamConfig, UpstreamSchema } from './schema.ts';
 import { readSecretFiles } from './secret-files.ts';
 
 /** Upstreams that `models add` wrote, one in each file below the directory. */
-export function readAddedUpstreams(directory: string): UpstreamConfig[] {
+export function readAddedUpstreams(directory: string): UpstreamSettings[] {
   if (!existsSync(directory)) return [];
   const problems: string[] = [];
   const upstreams = globSync('**/*.yaml', { cwd: directory })
@@ -25,7 +25,7 @@ export function readAddedUpstreams(directory: string): UpstreamConfig[] {
         onProblem: (path, text) => found.push(`${document.locate(path)}: ${path.join('.')}: ${text}`),
       });
       problems.push(...found);
-      return upstream as UpstreamConfig;
+      return upstream as UpstreamSettings;
     });
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   return upstreams;

@@ -2,6 +2,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Static, type TOptional, type TSchema, type TString, type TStringOptions, Type } from 'typebox';
 import { driverSettings } from '../engines/drivers.ts';
+import { UpstreamSchema } from '../engines/remote/upstream-settings.ts';
 import { patternInWords } from '../validation/expectation.ts';
 
 /**
@@ -39,34 +40,6 @@ const limits = (rpm: number, tpm: number) =>
     { rpm: count(rpm, 'Requests a minute', 1), tpm: count(tpm, 'Tokens a minute', 1) },
     'Default limits for each key, model and region',
   );
-
-export const UpstreamSchema = Type.Object(
-  {
-    model: Type.String({ description: 'Slug in the catalog, with an optional pin' }),
-    url: Type.String({ description: 'Base address including /v1, for example http://127.0.0.1:8000/v1' }),
-    discover: Type.Optional(
-      Type.Enum(['dns', 'srv'], {
-        description:
-          'Several servers behind one address: dns, every address of the host; srv, the targets of its SRV record',
-      }),
-    ),
-    kind: Type.Enum(['openai', 'vllm', 'tei', 'llama-server', 'ollama', 'baobab'], { default: 'openai' }),
-    name: Type.Optional(Type.String({ description: "The upstream's name for the model; the slug by default" })),
-    ...secret('apiKey', 'Sent as a bearer token to this upstream'),
-    region: Type.Optional(Type.String({ description: 'Region of the upstream; that of this server by default' })),
-    maxConcurrency: count(64, 'Requests at a time', 1),
-    weight: Type.Optional(
-      Type.Number({
-        exclusiveMinimum: 0,
-        description: 'Share of the requests, compared with other upstreams of the model; max_concurrency by default',
-      }),
-    ),
-    connectTimeoutMs: milliseconds(5_000, 'Until connected', 1),
-    firstByteTimeoutMs: milliseconds(60_000, 'Until the answer begins', 1),
-    totalTimeoutMs: milliseconds(600_000, 'Until the answer ends', 1),
-  },
-  { additionalProperties: false },
-);
 
 const AliasSchema = Type.Object(
   {
@@ -343,4 +316,3 @@ export const ConfigSchema = Type.Object(
 );
 
 export type Config = Static<typeof ConfigSchema>;
-export type UpstreamConfig = Static<typeof UpstreamSchema>;

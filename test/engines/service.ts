@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { startService } from '../../src/compose/service.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import type { UpstreamKind } from '../../src/engines/remote/routing/upstream.ts';
+import type { UpstreamKind } from '../../src/engines/remote/dialects/dialects.ts';
 
 export const KEY = 'engines-suite-key-0123456789';
 export const MODEL = 'engine/model';

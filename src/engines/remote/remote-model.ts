@@ -14,9 +14,10 @@ import { type Resolver, systemResolver } from './routing/discovery.ts';
 import { createHealthChecks } from './routing/health-check.ts';
 import { createUpstreamPool } from './routing/pool.ts';
 import { type Route, Router } from './routing/router.ts';
-import { createUpstream, type UpstreamSettings, upstreamAddresses } from './routing/upstream.ts';
+import { createUpstream, upstreamAddresses } from './routing/upstream.ts';
 import type { UpstreamMetrics } from './routing/upstream-metrics.ts';
 import { createRemoteTranscription, type RemoteTranscription } from './transcription/capability.ts';
+import type { UpstreamSettings } from './upstream-settings.ts';
 import { createTokenCounter } from './upstream-tokenizer.ts';
 
 export type RemoteTask = Exclude<EngineTask, 'late-interaction'>;

@@ -1,6 +1,8 @@
+import type { ApiError } from '../../errors/api-error.ts';
 import type { CallContext, EmbeddingInput } from '../engine.ts';
-import type { UpstreamFailure } from './failure/failure.ts';
+import { UpstreamFailure } from './failure/failure.ts';
 import type { Upstream } from './routing/upstream.ts';
+import type { UpstreamCall } from './routing/upstream-call.ts';
 import { estimateTokens } from './token-estimate.ts';
 
 /** Consecutive inputs of one request that are sent in one call. */
@@ -55,7 +57,7 @@ export function halve<T extends EmbeddingInput>(slice: InputSlice<T>, maxItems: 
 }
 
 /** TEI's message contains its limit. Other 413s may be due to just these inputs, so they teach nothing. */
-export function learnInputLimit({ learned }: Upstream, { detail }: UpstreamFailure): void {
+function learnInputLimit({ learned }: Upstream, { detail }: UpstreamFailure): void {
   const limit = Number(/maximum allowed batch size (\d+)/.exec(detail)?.[1]);
   if (limit > 0) learned.maxInputsPerCall = Math.min(learned.maxInputsPerCall, limit);
 }
@@ -89,6 +91,38 @@ export async function runSplit<T extends EmbeddingInput>(
     stop.abort();
     throw error;
   }
+}
+
+interface SliceCall<T extends EmbeddingInput, R> {
+  slice: InputSlice<T>;
+  call: UpstreamCall;
+  send: () => Promise<R>;
+  /** Upstreams say that some input is too long, but not which one. Undefined: smaller calls are to show it. */
+  findTooLong: (failure: UpstreamFailure) => Promise<Error | undefined>;
+}
+
+/** Sends a slice in one call. Returns undefined if its inputs are to be sent in smaller calls. */
+export async function callWithSlice<T extends EmbeddingInput, R>(options: SliceCall<T, R>): Promise<R | undefined> {
+  const { slice, call, send, findTooLong } = options;
+  try {
+    return await send();
+  } catch (error) {
+    if (!(error instanceof UpstreamFailure) || slice.items.length === 1) throw error;
+    if (error.kind === 'too-many') {
+      learnInputLimit(call.upstream, error);
+      return undefined;
+    }
+    if (error.apiError.code !== 'context_length_exceeded') throw error;
+    const named = withPositionInRequest(error.apiError, slice.start) ?? (await findTooLong(error));
+    if (named !== undefined) throw named;
+    return undefined;
+  }
+}
+
+/** Another Baobab names the input by its position in our call. */
+function withPositionInRequest(apiError: ApiError, start: number): ApiError | undefined {
+  if (typeof apiError.field !== 'object' || typeof apiError.field[1] !== 'number') return undefined;
+  return apiError.mapFields(([name = '', index = 0]) => [name, start + Number(index)]);
 }
 
 /** Upstreams report only the sum of tokens. It is divided by length, and the shares add up to it exactly. */

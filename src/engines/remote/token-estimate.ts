@@ -3,10 +3,6 @@ import type { ChatMessage, ChatRequest } from '../engine.ts';
 /** What common chat templates add around each message. */
 const TOKENS_PER_MESSAGE = 4;
 
-/** A number in an upstream's answer. Undefined unless it is whole and not negative: a ledger row cannot hold -1 or 1.5 tokens. */
-export const countOf = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
-
 /**
  * With the vocabularies of today's models, a token has about four bytes of UTF-8 in most scripts. For bills, and so rather too little than too
  * much: limits and budgets reserve more (domain/text-size.ts).

@@ -1,6 +1,7 @@
 import { createInnerText, type InnerText } from '../../../runtime/inner-text.ts';
 import type { ChatEvent, TokenLogprob, TokenUsage } from '../../engine.ts';
-import { countOf, estimateTokens } from '../token-estimate.ts';
+import { countOf } from '../answer-fields.ts';
+import { estimateTokens } from '../token-estimate.ts';
 import { ToolCalls, type WireToolCall } from './tool-calls.ts';
 
 type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];

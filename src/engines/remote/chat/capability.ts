@@ -10,7 +10,6 @@ import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { estimatePromptTokens, imageTokens } from '../token-estimate.ts';
 import { countAtUpstream } from '../upstream-tokenizer.ts';
 import { type ChatChunks, createChatChunks } from './answer.ts';
-import { refuseWhatOllamaCuts } from './ollama-room.ts';
 import { chatBody, isStreamed } from './request.ts';
 import { createEventScrubber } from './scrubbed-events.ts';
 import { type ChatReader, createStreamReader, createWholeReader } from './stream.ts';
@@ -148,8 +147,15 @@ class RoutedGeneration {
     const isChat = 'messages' in request.prompt;
     const bounded = isChat || request.maxTokens !== undefined ? request : await fillContext(route, request, call);
     const field = fieldOf(request);
-    if (call.upstream.settings.kind === 'ollama') {
-      await refuseWhatOllamaCuts(request, call, { contextLength: route.contextLength, field });
+    const { beforeChat } = call.upstream.dialect;
+    if (beforeChat !== undefined) {
+      const { contextLength } = route;
+      await beforeChat(request, {
+        model: call.upstream.model,
+        contextLength,
+        field,
+        send: (sent) => call.fetchJson(sent),
+      });
     }
     for (;;) {
       const message = {

@@ -1,13 +1,13 @@
 import { errors } from '../../../errors/errors.ts';
+import type { FieldPath } from '../../../errors/fields.ts';
 import type { CallContext, EmbeddingCapability, EmbeddingRequest, EmbeddingResult } from '../../engine.ts';
-import { malformedAnswer } from '../failure/failure.ts';
+import { malformedAnswer, type UpstreamFailure } from '../failure/failure.ts';
 import type { Route } from '../routing/router.ts';
+import type { Upstream } from '../routing/upstream.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { callWithSlice } from '../slice-call.ts';
-import { divideTokens, halve, type InputSlice, runSplit } from '../split-inputs.ts';
-import { type Embedded, readEmbeddings } from './answer.ts';
-import { embeddingRequest } from './request.ts';
-import { findTooLongInput } from './too-long-input.ts';
+import { callWithSlice, divideTokens, halve, type InputSlice, runSplit } from '../split-inputs.ts';
+import { countAtUpstream } from '../upstream-tokenizer.ts';
+import type { Embedded } from './answer.ts';
 
 export interface RemoteEmbeddingResult extends EmbeddingResult {
   servedRegion: string | undefined;
@@ -26,8 +26,8 @@ export function createRemoteEmbedding(route: Route): RemoteEmbedding {
       slice,
       call,
       async send() {
-        const answer = await call.fetchJson({ ...embeddingRequest(items, call.upstream, field), field });
-        const embedded = readEmbeddings(answer, call.upstream.settings.kind, items.length);
+        const answer = await call.fetchJson({ ...requestFor(items, call.upstream, field), field });
+        const embedded = call.upstream.dialect.readEmbeddings(answer, items.length);
         if (embedded === undefined) throw call.malformed('the answer lacks the vectors that were asked for');
         return embedded;
       },
@@ -72,6 +72,32 @@ export function createRemoteEmbedding(route: Route): RemoteEmbedding {
       return { vectors, dimensions: kept, tokens, servedRegion };
     },
   };
+}
+
+/** An image is sent alone. */
+function requestFor(inputs: Slice['items'], { dialect, model }: Upstream, field: FieldPath) {
+  const [first] = inputs;
+  if (typeof first !== 'object' || !('url' in first)) return dialect.embeddingRequest(inputs, model);
+  if (dialect.imageRequest !== undefined) return dialect.imageRequest(first, model);
+  throw errors.unsupportedParameter(field, 'The server that runs this model does not embed images.');
+}
+
+/** Counts the tokens of the inputs at the upstream, and returns an error that names the one that is too long. */
+async function findTooLongInput(
+  { start, items }: Slice,
+  call: UpstreamCall,
+  failure: UpstreamFailure,
+  contextLength: number,
+): Promise<Error | undefined> {
+  const texts = items.map((item) => (typeof item === 'string' ? item : ''));
+  const counts = await countAtUpstream(call, texts, ['inputs']).catch(() => undefined);
+  const sizes = items.map((item, i) => (Array.isArray(item) ? item.length : (counts?.[i] ?? 0)));
+  const tooLong = sizes.findIndex((size) => size > contextLength);
+  if (tooLong !== -1) return errors.contextTooLong(['inputs', start + tooLong], sizes[tooLong] ?? 0, contextLength);
+  // TEI does not count a text that has too many characters.
+  const maxCharacters = Number(/less than (\d+) characters/.exec(failure.detail)?.[1] ?? Infinity);
+  const at = texts.findIndex((text) => text.length >= maxCharacters);
+  return at === -1 ? undefined : failure.apiError.mapFields(() => ['inputs', start + at]);
 }
 
 const tooManyDimensions = (asked: number, width: number) =>

@@ -3,6 +3,8 @@ import { ApiError } from '../../../errors/api-error.ts';
 import { errors } from '../../../errors/errors.ts';
 import { type FieldPath, fieldName, fieldText } from '../../../errors/fields.ts';
 import type { ErrorCode } from '../../../errors/kinds.ts';
+import type { ErrorWords } from '../dialects/dialect.ts';
+import { ALL_DIALECTS } from '../dialects/dialects.ts';
 import { UpstreamFailure } from './failure.ts';
 
 /** What is known of the request when its error answer is read. */
@@ -61,23 +63,23 @@ function errorAnswerIn(message: string): unknown {
   }
 }
 
-const CONTEXT_ERROR =
-  /maximum (context|model) length|context[ _](length|size|window)|must have less than \d+ (tokens|characters)|too large to process|physical batch size|exceeds? (the )?(maximum|limit).*tokens|cannot be greater than max_(model_len|total_tokens)/i;
+/** Matches what any kind of server says. */
+function said(word: keyof ErrorWords): RegExp {
+  const words = ALL_DIALECTS.flatMap(({ errors: { [word]: own } }) => (own === undefined ? [] : [own.source]));
+  return new RegExp([...new Set(words)].join('|'), 'i');
+}
+
+const CONTEXT_ERROR = said('tooLong');
 /** Older TEI answers 413 for a long input as for a large batch, newer 422 for both; llama-server 500 for an embedding over its physical batch. */
 const CONTEXT_STATUSES = new Set([400, 413, 422, 500]);
-const LIMIT =
-  /(?:maximum (?:context|model) length (?:is|of)|less than|available context size|at most|current batch size:|max_total_tokens=|max_model_len=)\D{0,4}(\d+)/i;
-/** vLLM stops counting just above its limit and then says "at least": that number is not passed on. */
-const TOKENS =
-  /(?:requested(?! \d+ output)|resulted in|given:|request \(|contains(?! at least)|your request has|prompt has|'[^']*' has|input \()\D{0,4}(\d+)(?! output)/i;
-/** Newer vLLM counts both parts: the prompt may fit by itself. */
-const BOTH_PARTS = /requested (\d+) output tokens and your prompt contains (?:at least )?(\d+) input tokens/i;
-const BATCH_LIMIT = /batch size \d+ > maximum allowed batch size/;
-const TOO_MUCH_OUTPUT = /^'?max_(completion_)?tokens\b.* (too large|cannot be greater than)/i;
-/** llama-server, when the answer does not follow the format of the model's template. */
-const UNPARSED_OUTPUT = /does not match the expected .*format|failed to parse (?:input|output) at pos/i;
+const LIMIT = new RegExp(`(?:${said('beforeLimit').source})\\D{0,4}(\\d+)`, 'i');
+const TOKENS = new RegExp(`(?:${said('beforeTokens').source})\\D{0,4}(\\d+)(?! output)`, 'i');
+const BOTH_PARTS = said('bothParts');
+const BATCH_LIMIT = said('tooManyInputs');
+const TOO_MUCH_OUTPUT = said('tooMuchOutput');
+const UNPARSED_OUTPUT = said('unparsed');
 /** llama-server and the Ollama above it answer 501; TEI 424; Ollama 400 to a chat with an embedding model; older vLLM 400. */
-const UNFIT = /^model is not an? [\w-]+ model|^"[^"]+" does not support (?:chat|generate)\b|does not support .+ API$/i;
+const UNFIT = said('unfit');
 const UNFIT_STATUSES = new Set([400, 424]);
 const NEEDED_MODALITIES: Readonly<Record<string, Modality>> = {
   inputs: 'embedding',
@@ -89,15 +91,15 @@ const NEEDED_MODALITIES: Readonly<Record<string, Modality>> = {
 /** The catalog says that the model can do more than its engine can. llama-server answers 500 to these. */
 const UNSUPPORTED: readonly { said: RegExp; field?: FieldPath; meaning: string }[] = [
   {
-    said: /image input is not supported|does not support multimodal|not a multimodal model/i,
+    said: said('noImages'),
     meaning: 'takes no images',
   },
   {
-    said: /does not support tools|tool choice requires --|tools param requires --/i,
+    said: said('noTools'),
     field: ['tools'],
     meaning: 'cannot call tools',
   },
-  { said: /does not support thinking/i, field: ['reasoningEffort'], meaning: 'does not reason' },
+  { said: said('noThinking'), field: ['reasoningEffort'], meaning: 'does not reason' },
 ];
 const UNSUPPORTED_STATUSES = new Set([400, 422, 500]);
 

@@ -1,6 +1,6 @@
+import { countOf } from '../answer-fields.ts';
+import type { JsonAnswer } from '../dialects/dialect.ts';
 import type { Learned } from '../routing/upstream.ts';
-import type { JsonAnswer } from '../routing/upstream-call.ts';
-import { countOf } from '../token-estimate.ts';
 
 export interface Ranked {
   scores: number[];

@@ -3,11 +3,9 @@ import type { CallContext, RerankCapability, RerankRequest, RerankResult } from 
 import { UpstreamFailure } from '../failure/failure.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { callWithSlice } from '../slice-call.ts';
-import { halve, type InputSlice, runSplit } from '../split-inputs.ts';
+import { callWithSlice, halve, type InputSlice, runSplit } from '../split-inputs.ts';
 import { estimateTokens } from '../token-estimate.ts';
 import { type Ranked, readRanking } from './answer.ts';
-import { rerankRequest } from './request.ts';
 
 export interface RemoteRerankResult extends RerankResult {
   servedRegion: string | undefined;
@@ -24,7 +22,8 @@ const isTooLong = (error: unknown): boolean =>
 
 export function createRemoteRerank(route: Route): RemoteRerank {
   const rank = async (request: RerankRequest, call: UpstreamCall, field: FieldPath): Promise<Ranked> => {
-    const answer = await call.fetchJson({ ...rerankRequest(request, call.upstream), field });
+    const { dialect, model } = call.upstream;
+    const answer = await call.fetchJson({ ...dialect.rerankRequest(request, model), field });
     const ranked = readRanking(answer, request.documents.length, call.upstream.learned);
     if (ranked === undefined) throw call.malformed('the answer lacks the scores that were asked for');
     return ranked;

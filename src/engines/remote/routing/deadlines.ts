@@ -9,7 +9,7 @@ export interface Timed {
 
 export const NOT_WATCHED = -1;
 /** Node fires longer timers after one millisecond. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** Between two looks at the list. Whatever is due in between ends this much later. */
 const PAUSE_MS = 10;
 

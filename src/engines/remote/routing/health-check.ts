@@ -1,32 +1,18 @@
 import type { Logger } from '../../../ports/logger.ts';
-import type { Upstream, UpstreamKind } from './upstream.ts';
+import type { Route } from '../dialects/dialect.ts';
+import { MODELS } from '../dialects/openai.ts';
+import type { Upstream } from './upstream.ts';
 
 const CHECK_TIMEOUT_MS = 5_000;
 /** Some servers list hundreds of models. */
 const MAX_ANSWER_LENGTH = 4 * 1024 * 1024;
 
-interface Route {
-  base: 'api' | 'root';
-  route: string;
-}
-
-const MODELS: Route = { base: 'api', route: '/models' };
-/** llama-server answers 503 on /health while it loads. Servers without such a route list their models instead. */
-const ROUTES: Record<UpstreamKind, Route> = {
-  tei: { base: 'root', route: '/health' },
-  vllm: { base: 'root', route: '/health' },
-  'llama-server': { base: 'root', route: '/health' },
-  ollama: MODELS,
-  openai: MODELS,
-  baobab: MODELS,
-};
-
 /** A busy server is alive, and so is one without such a route. One that refuses the key is not: it would refuse requests too. */
 const isAlive = (status: number): boolean => status < 400 || status === 404 || status === 405 || status === 429;
 
-async function get(upstream: Upstream, { base, route }: Route, stopped: AbortSignal) {
+async function get(upstream: Upstream, route: Route, stopped: AbortSignal) {
   const signal = AbortSignal.any([stopped, AbortSignal.timeout(CHECK_TIMEOUT_MS)]);
-  const request = { method: 'GET' as const, path: upstream.path(base, route), headers: upstream.authorization };
+  const request = { method: 'GET' as const, path: upstream.path(route), headers: upstream.authorization };
   const running = upstream.transport.stream(request);
   const stop = () => running.abort(signal.reason);
   signal.addEventListener('abort', stop, { once: true });
@@ -44,7 +30,7 @@ interface CheckResult {
 }
 
 async function check(upstream: Upstream, stopped: AbortSignal): Promise<CheckResult> {
-  const route = ROUTES[upstream.settings.kind];
+  const route = upstream.dialect.health;
   try {
     const { status, text } = await get(upstream, route, stopped);
     if (!isAlive(status)) return { problem: `the health check answered ${status}` };
@@ -54,25 +40,22 @@ async function check(upstream: Upstream, stopped: AbortSignal): Promise<CheckRes
   }
 }
 
-/** TEI and llama-server serve one model, whatever its name. */
-const HAS_NAMES = new Set<UpstreamKind>(['vllm', 'ollama', 'openai', 'baobab']);
-
 /** Returns a problem if the upstream lists its models and ours is not among them. */
 async function checkName(
   upstream: Upstream,
   stopped: AbortSignal,
   list: string | undefined,
 ): Promise<string | undefined> {
-  const { model, settings } = upstream;
-  if (!HAS_NAMES.has(settings.kind)) return undefined;
+  const { model, dialect } = upstream;
+  if (dialect.listedNames === undefined) return undefined;
   try {
     const text = list ?? (await get(upstream, MODELS, stopped)).text ?? '';
     const { data }: { data?: unknown } = JSON.parse(text) ?? {};
     if (!Array.isArray(data)) return undefined;
     const ids = data.map((each: { id?: unknown } | null) => String(each?.id));
-    // Ollama adds the tag `latest`, and Baobab lists slugs without versions.
-    const known = [model, `${model}:latest`, ...(settings.kind === 'baobab' ? model.split('@', 1) : [])];
-    return known.some((name) => ids.includes(name)) ? undefined : `it lists no model named '${model}'`;
+    return dialect.listedNames(model).some((name) => ids.includes(name))
+      ? undefined
+      : `it lists no model named '${model}'`;
   } catch {
     return undefined;
   }

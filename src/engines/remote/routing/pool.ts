@@ -1,6 +1,7 @@
 import type { Logger } from '../../../ports/logger.ts';
+import type { UpstreamSettings } from '../upstream-settings.ts';
 import { type Endpoint, findEndpoints, type Resolver } from './discovery.ts';
-import type { Upstream, UpstreamSettings } from './upstream.ts';
+import type { Upstream } from './upstream.ts';
 
 /** The servers that run one model: those with a fixed address, and those that DNS names at the moment. */
 export interface UpstreamPool {

@@ -2,29 +2,13 @@ import { cancellation } from '../../../errors/cancellation.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { FieldPath } from '../../../errors/fields.ts';
 import type { CallContext } from '../../engine.ts';
+import type { JsonAnswer, UpstreamRequest } from '../dialects/dialect.ts';
 import { failureFromAnswer } from '../failure/error-answer.ts';
 import { failureFromTransport, malformedAnswer, UpstreamFailure } from '../failure/failure.ts';
 import type { WholeAnswer } from '../transport/exchange.ts';
 import type { StreamedAnswer } from '../transport/stream.ts';
 import { NOT_WATCHED, type Timed } from './deadlines.ts';
 import type { Upstream } from './upstream.ts';
-
-export interface UpstreamRequest {
-  base: 'api' | 'root';
-  route: string;
-  body: string | Buffer;
-  contentType?: string;
-  accept?: string;
-  /** The answer begins only when it is complete, which may take long: only the total timeout applies. */
-  answersWhenComplete?: boolean;
-  /** The field that errors about the size of the request name. */
-  field: FieldPath;
-}
-
-export interface JsonAnswer {
-  json: unknown;
-  headers: Readonly<Record<string, string>>;
-}
 
 /** One request's use of one upstream. It holds one of the upstream's slots until it is released. */
 export interface UpstreamCall {
@@ -173,7 +157,7 @@ class RunningCall implements UpstreamCall, Timed {
   }
 
   #prepare(request: UpstreamRequest) {
-    const { base, route, body, contentType = 'application/json', accept, answersWhenComplete } = request;
+    const { body, contentType = 'application/json', accept, answersWhenComplete } = request;
     if (this.#isReleased) throw this.failureOf(undefined);
     const { upstream } = this;
     this.#firstByteDueAt = answersWhenComplete
@@ -182,7 +166,7 @@ class RunningCall implements UpstreamCall, Timed {
     upstream.deadlines.watch(this);
     return {
       method: 'POST' as const,
-      path: upstream.path(base, route),
+      path: upstream.path(request),
       headers: {
         'content-type': contentType,
         accept: accept ?? 'application/json',

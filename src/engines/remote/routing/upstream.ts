@@ -1,17 +1,16 @@
 import { allButAQuarter } from '../../../admission/slots.ts';
-import type { UpstreamConfig } from '../../../config/schema.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import { createSecretScrubber, type Scrub } from '../../../runtime/secret-scrubber.ts';
 import type { UpstreamHealth } from '../../report.ts';
+import type { Dialect, Route } from '../dialects/dialect.ts';
+import { dialectOf } from '../dialects/dialects.ts';
 import { createTransport, type Transport } from '../transport/transport.ts';
+import type { UpstreamSettings } from '../upstream-settings.ts';
 import { type Breaker, createBreaker } from './breaker.ts';
 import { Deadlines } from './deadlines.ts';
 import { type Endpoint, fixedLookup } from './discovery.ts';
 import { createPrefixMemory, type PrefixMemory } from './prefix-memory.ts';
 import type { UpstreamMetrics, UpstreamRecorder } from './upstream-metrics.ts';
-
-export type UpstreamSettings = UpstreamConfig;
-export type UpstreamKind = UpstreamSettings['kind'];
 
 /** What an upstream's answers have shown, beyond its configuration. */
 export interface Learned {
@@ -27,6 +26,7 @@ export interface Learned {
 export interface Upstream {
   readonly index: number;
   readonly settings: UpstreamSettings;
+  readonly dialect: Dialect;
   /** The upstream's own name for the model. */
   readonly model: string;
   readonly region: string;
@@ -46,8 +46,7 @@ export interface Upstream {
   available(accountId?: string): boolean;
   hasRoom(): boolean;
   load(): number;
-  /** `api`: under the configured base address. `root`: beside its `/v1`, where servers keep their own routes. */
-  path(base: 'api' | 'root', route: string): string;
+  path(route: Route): string;
   readonly transport: Transport;
   /** Of its running calls. */
   readonly deadlines: Deadlines;
@@ -69,11 +68,6 @@ export interface Upstream {
   close(): void;
 }
 
-/** TEI's default for `--max-client-batch-size`. */
-const TEI_INPUTS_PER_CALL = 32;
-/** Small enough that a large request spreads over several upstreams. */
-const INPUTS_PER_CALL = 256;
-
 export interface UpstreamDependencies {
   index: number;
   settings: UpstreamSettings;
@@ -94,6 +88,7 @@ export interface UpstreamDependencies {
 export function createUpstream(dependencies: UpstreamDependencies): Upstream {
   const { index, settings, slug, modelName, address, ownRegion, clock, metrics } = dependencies;
   const base = dependencies.endpoint?.origin ?? new URL(settings.url);
+  const dialect = dialectOf(settings.kind);
   const apiPath = base.pathname.replace(/\/+$/, '');
   const rootPath = apiPath.replace(/\/v1$/, '');
   const transport = createTransport({
@@ -118,6 +113,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
   const upstream: Upstream = {
     index,
     settings,
+    dialect,
     address,
     recorder,
     nameProblem: undefined,
@@ -126,12 +122,12 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     region: settings.region ?? ownRegion,
     breaker,
     learned: {
-      maxInputsPerCall: settings.kind === 'tei' ? TEI_INPUTS_PER_CALL : INPUTS_PER_CALL,
+      maxInputsPerCall: dialect.inputsPerCall,
       wantsMaxCompletionTokens: false,
-      givesRawScores: settings.kind === 'llama-server',
+      givesRawScores: dialect.givesRawScores,
       reportsCachedTokens: undefined,
     },
-    prefixes: settings.kind === 'vllm' ? createPrefixMemory() : undefined,
+    prefixes: dialect.countsCachedAtEnd ? createPrefixMemory() : undefined,
     weight,
     inFlight: 0,
     batchInFlight: 0,
@@ -140,7 +136,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     available: (accountId) => upstream.alive && breaker.allows(accountId),
     hasRoom: () => upstream.inFlight < settings.maxConcurrency,
     load: () => upstream.inFlight / weight,
-    path: (where, route) => (where === 'api' ? apiPath : rootPath) + route,
+    path: ({ base: where, route }) => (where === 'api' ? apiPath : rootPath) + route,
     transport,
     deadlines: new Deadlines(),
     authorization: settings.apiKey === undefined ? {} : { authorization: `Bearer ${settings.apiKey}` },

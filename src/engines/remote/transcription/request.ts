@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { TranscriptionRequest } from '../../engine.ts';
-import type { UpstreamRequest } from '../routing/upstream-call.ts';
+import type { UpstreamRequest } from '../dialects/dialect.ts';
 
 export function transcriptionRequest(
   request: TranscriptionRequest,

@@ -1,7 +1,42 @@
-import type { FieldPath } from '../../../errors/fields.ts';
-import type { ChatMessage, ChatRequest } from '../../engine.ts';
-import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { offeredTools, wireTool } from './request.ts';
+import { errors } from '../../../errors/errors.ts';
+import type { ChatMessage, ChatRequest, ToolChoice, ToolDefinition } from '../../engine.ts';
+import { countOf, fieldsOf } from '../answer-fields.ts';
+import { commonReasoning, wireTool } from '../chat/wire.ts';
+import { embeddingsOf, vectorOf } from '../embedding/answer.ts';
+import type { BeforeChat, Dialect } from './dialect.ts';
+import { openai } from './openai.ts';
+
+/** Its OpenAI-style routes silently truncate; its own can be told not to. */
+export const ollama: Dialect = {
+  ...openai,
+  errors: {
+    unfit: /^"[^"]+" does not support (?:chat|generate)\b/,
+    noTools: /does not support tools/,
+    noThinking: /does not support thinking/,
+  },
+  reasoningFields: commonReasoning,
+  offeredTools,
+  beforeChat: refuseWhatIsCut,
+  embeddingRequest(input, model) {
+    if (input.some((each) => typeof each !== 'string')) {
+      throw errors.unsupportedParameter(['inputs'], 'This model takes text only, no token ids.');
+    }
+    return { base: 'root', route: '/api/embed', body: JSON.stringify({ model, input, truncate: false }) };
+  },
+  imageRequest: undefined,
+  readEmbeddings({ json }, count) {
+    const { embeddings, prompt_eval_count } = fieldsOf(json);
+    return Array.isArray(embeddings)
+      ? embeddingsOf(embeddings.map(vectorOf), count, countOf(prompt_eval_count))
+      : undefined;
+  },
+};
+
+/** It ignores the choice of a tool: it gets a named tool alone, and no tools if none may be called. */
+function offeredTools(tools: readonly ToolDefinition[], choice: ToolChoice | undefined): readonly ToolDefinition[] {
+  if (choice === 'none') return [];
+  return typeof choice === 'object' ? tools.filter(({ name }) => name === choice.name) : tools;
+}
 
 /** The smallest context that Ollama chooses by itself. The catalog may believe in a larger one than the model was started with. */
 const DEFAULT_CONTEXT = 4_096;
@@ -11,28 +46,24 @@ const TEMPLATE_SHARE = 1 / 4;
 const TOKENS_PER_MESSAGE = 8;
 
 /**
- * Refuses a prompt that does not fit. Ollama's OpenAI-style routes drop the oldest messages of such a prompt, or the middle of its text, and
- * answer the rest. Its own routes can be told not to, so it first reads a long prompt over one of them, for one token. It keeps what it has
+ * Refuses a prompt that does not fit. The OpenAI-style routes drop the oldest messages of such a prompt, or the middle of its text, and
+ * answer the rest. Its own routes can be told not to, so Ollama first reads a long prompt over one of them, for one token. It keeps what it has
  * read for the request itself.
  */
-export async function refuseWhatOllamaCuts(
-  request: ChatRequest,
-  call: UpstreamCall,
-  { contextLength, field }: { contextLength: number; field: FieldPath },
-): Promise<void> {
+async function refuseWhatIsCut(request: ChatRequest, { model, contextLength, field, send }: BeforeChat): Promise<void> {
   const { prompt } = request;
   if ('tokens' in prompt) return;
-  const tools = offeredTools(request, 'ollama');
+  const tools = offeredTools(request.tools ?? [], request.toolChoice);
+  if (mostTokens({ ...request, tools }) <= Math.min(contextLength, DEFAULT_CONTEXT) * (1 - TEMPLATE_SHARE)) return;
   const isChat = 'messages' in prompt;
   const content = isChat
     ? { messages: prompt.messages.map(ownMessage), ...(tools.length > 0 && { tools: tools.map(wireTool) }) }
     : { prompt: prompt.text };
-  if (mostTokens({ ...request, tools }) <= Math.min(contextLength, DEFAULT_CONTEXT) * (1 - TEMPLATE_SHARE)) return;
-  await call.fetchJson({
+  await send({
     base: 'root',
     route: isChat ? '/api/chat' : '/api/generate',
     body: JSON.stringify({
-      model: call.upstream.model,
+      model,
       ...content,
       stream: false,
       truncate: false,

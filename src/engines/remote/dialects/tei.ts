@@ -1,0 +1,45 @@
+import { countOf } from '../answer-fields.ts';
+import { commonReasoning } from '../chat/wire.ts';
+import { embeddingsOf, vectorOf } from '../embedding/answer.ts';
+import type { Dialect } from './dialect.ts';
+import { openai } from './openai.ts';
+
+/** The default of `--max-client-batch-size`. */
+const INPUTS_PER_CALL = 32;
+
+/** Hugging Face's text-embeddings-inference. Its OpenAI-style routes silently truncate; its own can be told not to. */
+export const tei: Dialect = {
+  ...openai,
+  errors: {
+    tooLong: /must have less than \d+ (?:tokens|characters)/,
+    beforeLimit: /less than/,
+    beforeTokens: /given:/,
+    tooManyInputs: /batch size \d+ > maximum allowed batch size/,
+    // With 424.
+    unfit: /^model is not an? [\w-]+ model/,
+  },
+  health: { base: 'root', route: '/health' },
+  listedNames: undefined,
+  reasoningFields: commonReasoning,
+  inputsPerCall: INPUTS_PER_CALL,
+  embeddingRequest: (inputs) => ({
+    base: 'root',
+    route: '/embed',
+    body: JSON.stringify({ inputs, truncate: false, normalize: true }),
+  }),
+  imageRequest: undefined,
+  readEmbeddings: ({ json, headers }, count) =>
+    Array.isArray(json)
+      ? embeddingsOf(json.map(vectorOf), count, countOf(Number(headers['x-compute-tokens'])))
+      : undefined,
+  rerankRequest({ query, documents }) {
+    const body = { query, texts: documents, raw_scores: false, truncate: false, return_text: false };
+    return { base: 'root', route: '/rerank', body: JSON.stringify(body) };
+  },
+  async countTexts(texts, _model, ask) {
+    const answer = await ask('/tokenize', { inputs: texts });
+    return Array.isArray(answer)
+      ? answer.map((tokens: unknown) => (Array.isArray(tokens) ? tokens.length : 0))
+      : undefined;
+  },
+};

@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto';
+import { fieldsOf } from '../answer-fields.ts';
+import { templateReasoning, wireImage, wireMessage, wireTool } from '../chat/wire.ts';
+import type { Dialect } from './dialect.ts';
+import { openai, postEmbeddings } from './openai.ts';
+
+const tokensIn = (answer: unknown): number | undefined => {
+  const count = fieldsOf(answer).count;
+  return typeof count === 'number' ? count : undefined;
+};
+
+export const vllm: Dialect = {
+  ...openai,
+  errors: {
+    tooLong: /cannot be greater than max_(?:model_len|total_tokens)/,
+    beforeLimit: /max_total_tokens=|max_model_len=/,
+    // It stops counting just above its limit and then says "at least": that number is not passed on.
+    beforeTokens: /contains(?! at least)|your request has/,
+    tooMuchOutput: /^'?max_(?:completion_)?tokens\b.* (?:too large|cannot be greater than)/,
+    // Newer versions count both parts: the prompt may fit by itself.
+    bothParts: /requested (\d+) output tokens and your prompt contains (?:at least )?(\d+) input tokens/,
+    // Older versions, with 400.
+    unfit: /does not support .+ API$/,
+    noImages: /does not support multimodal|not a multimodal model/,
+    noTools: /tool choice requires --/,
+  },
+  health: { base: 'root', route: '/health' },
+  countsEveryChunk: true,
+  countsCachedAtEnd: true,
+  takesThoughts: true,
+  streamFields: { stream_options: { include_usage: true, continuous_usage_stats: true } },
+  reasoningFields: templateReasoning,
+  /** It shares cached prefixes only between requests with the same salt: how fast an answer begins shows nothing of other accounts. */
+  accountFields: (accountId) => ({ cache_salt: createHash('sha256').update(accountId).digest('base64url') }),
+  imageRequest: (image, model) => postEmbeddings({ model, messages: [{ role: 'user', content: [wireImage(image)] }] }),
+  async countTexts(texts, model, ask) {
+    const counts: number[] = [];
+    for (const prompt of texts) {
+      const tokens = tokensIn(await ask('/tokenize', { model, prompt }));
+      if (tokens === undefined) return undefined;
+      counts.push(tokens);
+    }
+    return counts;
+  },
+  countChat: async ({ messages, tools }, model, ask) =>
+    tokensIn(
+      await ask('/tokenize', {
+        model,
+        messages: messages.map((message) => wireMessage(message, true)),
+        ...(tools.length > 0 && { tools: tools.map(wireTool) }),
+        add_generation_prompt: true,
+      }),
+    ),
+};
