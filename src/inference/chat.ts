@@ -40,13 +40,32 @@ export interface PlacedReference extends ImageReference {
 /** Keeps one request from taking all slots of a small engine. */
 const CHOICES_AT_ONCE = 2;
 
+/** A slow client makes it return a promise, for which its choice waits. */
+export type SendText = (text: string) => void | Promise<void>;
+
 /** Gets the events of each choice in order. A choice waits for the returned promise. `withheld`: the client gets nothing of the event. */
 export type ChatSink = (choice: number, event: ChatEvent) => void | 'withheld' | Promise<void>;
+
+/** Writes the answer of a generation in the format of an API. */
+export interface AnswerWriter<Answer> {
+  /** The text of the stream for an event of a choice. Empty: the client gets nothing of it. */
+  take(choice: number, event: ChatEvent): string;
+  /** Fills in the usage. Returns the end of the stream. */
+  end(usage: TokenUsage): string;
+  /** The end of a stream that has failed. */
+  fail(error: ApiError, requestId: string): string;
+  /** The answer in one piece, after `end`. */
+  answer(): Answer;
+}
 
 export interface ChatService {
   /** Throws what `generate` would throw at once, whatever else is running. Does not read files and ignores outages. */
   check(caller: Pick<InferenceCall, 'principal' | 'regionPin'>, command: ChatCommand): void;
-  /** Resolves with the usage when every choice has ended and the usage is durable. */
+  /** Generates an answer that is sent in one piece. Resolves when its usage is durable. */
+  answer<Answer>(call: InferenceCall, command: ChatCommand, writer: AnswerWriter<Answer>): Promise<Answer>;
+  /** Sends the text of every event as it is written. Resolves with the last text, when the usage is durable. */
+  stream(call: InferenceCall, command: ChatCommand, writer: AnswerWriter<unknown>, send: SendText): Promise<string>;
+  /** What `answer` and `stream` are made of. Resolves with the usage when every choice has ended and the usage is durable. */
   generate(call: InferenceCall, command: ChatCommand, sink: ChatSink): Promise<TokenUsage>;
   /** The tokens of the prompt with the model's own tokenizer and template. Takes part in the request limits and costs nothing. */
   countTokens(call: InferenceCall, command: ChatCommand): Promise<number>;
@@ -263,7 +282,21 @@ export function createChat({ inference, images, documents }: ChatDependencies): 
     return references.length === 0 ? command : withDocuments(command, await documents.read(call, references));
   }
 
-  return {
+  const service: ChatService = {
+    async answer(call, command, writer) {
+      const whole = { ...command, request: { ...command.request, wholeAnswer: true } };
+      writer.end(await service.generate(call, whole, (choice, event) => void writer.take(choice, event)));
+      return writer.answer();
+    },
+
+    stream(call, command, writer, send) {
+      const write: ChatSink = (choice, event) => {
+        const text = writer.take(choice, event);
+        return text === '' ? 'withheld' : send(text);
+      };
+      return service.generate(call, command, write).then((usage) => writer.end(usage));
+    },
+
     check(caller, command) {
       try {
         const model = inference.resolve(caller, command.model, 'chat');
@@ -310,4 +343,5 @@ export function createChat({ inference, images, documents }: ChatDependencies): 
       });
     },
   };
+  return service;
 }

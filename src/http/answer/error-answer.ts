@@ -8,7 +8,7 @@ import { nameFields } from './field-names.ts';
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Writes the errors of a route whose API has a shape of its own. */
-    errorBody?: (error: ApiError, requestId: string) => object;
+    errorBody?: ((error: ApiError, requestId: string) => object) | undefined;
   }
   interface FastifyInstance {
     /** Requests that failed because the storage did not answer. */

@@ -5,6 +5,9 @@ import { errors } from '../../errors/errors.ts';
 import { type IdempotentRun, keptHeaders } from '../request/idempotent-run.ts';
 import { addToAnswer, keepsText } from '../request/request-text.ts';
 
+/** An error in the middle of a stream, for endpoints that have no shape of their own. */
+export const errorEvent = (error: ApiError): string => `data: ${JSON.stringify(error.toBody())}\n\n`;
+
 export interface EventStream {
   /** Whether anything was sent. From then on, errors are sent as events. */
   readonly opened: boolean;
@@ -66,7 +69,7 @@ class ReplyEvents implements EventStream {
     clearInterval(this.#keepAlive);
   }
 
-  async fail(error: ApiError, text = `data: ${JSON.stringify(error.toBody())}\n\n`): Promise<void> {
+  async fail(error: ApiError, text = errorEvent(error)): Promise<void> {
     this.stop();
     try {
       await this.#run?.abandon(error.status);

@@ -11,7 +11,7 @@ export type FieldNames = Readonly<Record<string, string>>;
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Inner names of the route's fields in errors → names that its clients know. */
-    fieldNames?: FieldNames | ((body: unknown) => FieldNames);
+    fieldNames?: FieldNames | ((body: unknown) => FieldNames) | undefined;
   }
 }
 

@@ -3,6 +3,12 @@ import type { ApiError } from '../../errors/api-error.ts';
 import { logFailure, toApiError } from './error-answer.ts';
 import { type EventStream, openEventStream } from './event-stream.ts';
 
+/** What a handler returns when its reply was sent already. The type fits every schema: there is nothing left to check. */
+export const sent = (reply: FastifyReply): never => reply as never;
+
+/** Sends a body that is not JSON of the route's schema. */
+export const sendBody = (reply: FastifyReply, body: unknown): never => sent(reply.send(body));
+
 /**
  * Streams an answer: `produce` writes its events and returns the last text. An error before the first event is a plain answer,
  * after it an error event, which `failureText` writes where the endpoint has a shape of its own.
@@ -12,7 +18,7 @@ export async function streamedAnswer(
   reply: FastifyReply,
   produce: (events: EventStream) => Promise<string>,
   failureText?: (failure: ApiError) => string,
-): Promise<FastifyReply> {
+): Promise<never> {
   const events = openEventStream(reply);
   try {
     await events.end(await produce(events));
@@ -30,5 +36,5 @@ export async function streamedAnswer(
       logFailure(request, toApiError(cause, request), 'failed to release the idempotency key of a failed stream');
     }
   }
-  return reply;
+  return sent(reply);
 }

@@ -77,15 +77,17 @@ function moveToolImages(messages: readonly DraftMessage[]): DraftMessage[] {
   return moved;
 }
 
-/** The messages of a chat command, its images and documents. */
-export function finishMessages(drafts: readonly DraftMessage[]): {
+export interface FinishedMessages {
   messages: ChatMessage[];
   images: PlacedReference[];
   documents: PlacedDocument[] | undefined;
-} {
+}
+
+/** The messages of a chat command as they are, and the images and documents in them. */
+export function placeFiles(drafts: readonly DraftMessage[]): FinishedMessages {
   const images: PlacedReference[] = [];
   const documents: PlacedDocument[] = [];
-  const messages = moveToolImages(orderSystemMessages(drafts)).map((draft, index) => {
+  const messages = drafts.map((draft, index) => {
     const { references = [], documents: files = [], ...message } = draft;
     images.push(...references.map((image) => ({ ...image, message: index })));
     documents.push(...files.map((file) => ({ ...file, message: index })));
@@ -93,3 +95,7 @@ export function finishMessages(drafts: readonly DraftMessage[]): {
   });
   return { messages, images, documents: documents.length === 0 ? undefined : documents };
 }
+
+/** The same for an API whose conversations are not what chat templates take: they are brought into that order first. */
+export const finishMessages = (drafts: readonly DraftMessage[]): FinishedMessages =>
+  placeFiles(moveToolImages(orderSystemMessages(drafts)));

@@ -2,8 +2,7 @@ import type { SamplingOptions } from '../../engines/engine.ts';
 import { errors } from '../../errors/errors.ts';
 import type { FieldNames } from '../answer/field-names.ts';
 import { isLarge, largeBytes } from '../body/large-parts.ts';
-import type { ChatCompletionBody } from '../endpoints/chat/schema.ts';
-import type { CompletionBody } from '../endpoints/completions/schema.ts';
+import type { SamplingBody } from './schema.ts';
 
 const SHOWN_LENGTH = 64;
 
@@ -13,16 +12,15 @@ function biasOf(bias: Readonly<Record<string, number>>): ReadonlyMap<number, num
     const param = `logit_bias.${wrong.slice(0, SHOWN_LENGTH)}`;
     throw errors.invalidParameter(
       param,
-      `'${param}' is no token id. The keys of 'logit_bias' are whole numbers from 0.`,
+      `'${param}' is not a token id. The keys of 'logit_bias' are whole numbers from 0.`,
     );
   }
   return new Map(Object.entries(bias).map(([id, value]) => [Number(id), value]));
 }
 
-export function samplingOf(body: Omit<ChatCompletionBody, 'messages'> | CompletionBody): SamplingOptions {
-  const maxCompletion = 'max_completion_tokens' in body ? body.max_completion_tokens : undefined;
+export function samplingOf(body: SamplingBody): SamplingOptions {
   return {
-    maxTokens: maxCompletion ?? body.max_tokens ?? undefined,
+    maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
     temperature: body.temperature ?? undefined,
     topP: body.top_p ?? undefined,
     seed: body.seed ?? undefined,

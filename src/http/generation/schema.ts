@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { optional } from '../body/optional.ts';
 
 /** Fields that chat and completions share. */
@@ -31,6 +31,13 @@ export const samplingFields = {
     'With `stream`',
   ),
   user: optional(Type.String(), 'Accepted and ignored'),
+};
+
+const sampling = Type.Object(samplingFields);
+/** What a sampler needs of a body. */
+export type SamplingBody = Static<typeof sampling> & {
+  max_tokens?: number | null;
+  max_completion_tokens?: number | null;
 };
 
 export const tokenIds = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });

@@ -75,8 +75,8 @@ export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endp
     },
     onSettled(used, { region, costNanoUsd, firstTokenMs }) {
       const { record } = request;
-      record.promptTokens ??= used.promptTokens;
-      record.completionTokens ??= used.completionTokens;
+      record.promptTokens = used.promptTokens;
+      record.completionTokens = used.completionTokens;
       record.cacheReadTokens = used.cacheReadTokens;
       record.audioSeconds = used.audioSeconds;
       record.region = region;

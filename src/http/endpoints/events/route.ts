@@ -87,7 +87,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
       streams.add(stream);
       const timer = setInterval(check, CHECK_MS);
 
-      await streamedAnswer(request, reply, async (events) => {
+      return await streamedAnswer(request, reply, async (events) => {
         const leave = feed.subscribe({
           accountId,
           withEngines: isOperator(key),
@@ -103,7 +103,6 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
         leave();
         return '';
       });
-      return reply as never;
     },
   );
 };

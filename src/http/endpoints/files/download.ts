@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { StoredFile } from '../../../domain/file.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { FilesService } from '../../../services/files/files.ts';
+import { sendBody } from '../../answer/streamed-answer.ts';
 import { attachmentHeader } from './attachment-header.ts';
 import { parseByteRange } from './byte-range.ts';
 
@@ -18,7 +19,7 @@ export async function sendContent(files: FilesService, file: StoredFile, request
     const message = `The range is outside of the file, which has ${file.bytes} bytes.`;
     reply.header('content-range', `bytes */${file.bytes}`);
     // 416 is HTTP's status for ranges; code and type are from the list of errors.
-    return reply.status(416).send(errors.invalidParameter('range', message).toBody() as never);
+    return sendBody(reply.status(416), errors.invalidParameter('range', message).toBody());
   }
   // Before the headers of the content are set: an error must not have them.
   const content = request.method === 'HEAD' ? undefined : await files.open(file, range);
@@ -30,5 +31,5 @@ export async function sendContent(files: FilesService, file: StoredFile, request
   if (range !== undefined) {
     reply.status(206).header('content-range', `bytes ${range.start}-${range.end}/${file.bytes}`);
   }
-  return reply.send(content as never);
+  return sendBody(reply, content);
 }

@@ -2,11 +2,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { MAX_BATCH_BYTES } from '../../../domain/batch-line.ts';
 import { errors } from '../../../errors/errors.ts';
 import type { MessageBatchesService } from '../../../services/message-batches/message-batches.ts';
+import { sendBody } from '../../answer/streamed-answer.ts';
 import { createDownloadLimit } from '../../request/answer-limit.ts';
 import { forgettingRefusal } from '../../request/idempotent-run.ts';
 import { principalOf } from '../../request/request-record.ts';
-import { errorToWire } from '../messages/answer.ts';
 import { commonMessageErrors, messageErrors } from '../messages/schema.ts';
+import { errorToWire } from '../messages/writer.ts';
 import { messageBatchToWire, resultsToWire } from './answer.ts';
 import { readMessageRequests } from './request.ts';
 import {
@@ -172,7 +173,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
     async (request, reply) => {
       limitDownloads(request, reply);
       const ends = await messageBatches.results(principalOf(request).account, request.params.batch_id);
-      return reply.type('application/x-jsonl').send(resultsToWire(ends) as never);
+      return sendBody(reply.type('application/x-jsonl'), resultsToWire(ends));
     },
   );
 };

@@ -1,22 +1,17 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { ChatService } from '../../../inference/chat.ts';
-import type { Clock } from '../../../ports/clock.ts';
-import { createId } from '../../../runtime/ids.ts';
-import { streamedAnswer } from '../../answer/streamed-answer.ts';
+import { answerGeneration, type GenerationDependencies } from '../../generation/endpoint.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { type MessageBatchRouteDependencies, messageBatchRoutes } from '../message-batches/route.ts';
-import { createMessageWriter, errorEvent, errorToWire } from './answer.ts';
-import { MESSAGE_FIELDS, messageCommand } from './request.ts';
-import { CountTokensRequest, CreateMessage, MessageObject, messageErrors, TokenCount } from './schema.ts';
+import { messageCommand } from './command.ts';
+import { messageEndpoint } from './endpoint.ts';
+import { CountTokensRequest, MessageObject, messageErrors, TokenCount } from './schema.ts';
 
 const TAGS = ['Messages'];
 
-const config = { fieldNames: MESSAGE_FIELDS, errorBody: errorToWire };
+const { schema, fieldNames, errorBody } = messageEndpoint;
+const config = { fieldNames, errorBody };
 
-export interface MessageRouteDependencies extends MessageBatchRouteDependencies {
-  chat: ChatService;
-  clock: Clock;
-}
+export interface MessageRouteDependencies extends MessageBatchRouteDependencies, GenerationDependencies {}
 
 /** Anthropic's Messages API. Its errors have that API's shape too. */
 export const messageRoutes: FastifyPluginAsyncTypebox<MessageRouteDependencies> = async (
@@ -37,34 +32,11 @@ export const messageRoutes: FastifyPluginAsyncTypebox<MessageRouteDependencies> 
       schema: {
         summary: 'Create a message',
         tags: TAGS,
-        body: CreateMessage,
+        body: schema,
         response: { 200: MessageObject, ...messageErrors },
       },
     },
-    async (request, reply) => {
-      const { body } = request;
-      const command = messageCommand(body);
-      const writer = createMessageWriter(createId('msg', clock.now()), body);
-      const call = inferenceCall(request, reply, '/v1/messages');
-      if (!body.stream) {
-        const whole = { ...command, request: { ...command.request, wholeAnswer: true } };
-        writer.end(await chat.generate(call, whole, (_choice, event) => void writer.take(event)));
-        return writer.message;
-      }
-      const answer = await streamedAnswer(
-        request,
-        reply,
-        async (events) => {
-          const usage = await chat.generate(call, command, (_choice, event) => {
-            const text = writer.take(event);
-            return text === '' ? 'withheld' : events.write(text);
-          });
-          return writer.end(usage);
-        },
-        (failure) => errorEvent(failure, request.id),
-      );
-      return answer as never;
-    },
+    async (request, reply) => answerGeneration(messageEndpoint, { chat, clock }, request, reply),
   );
 
   server.post(

@@ -2,8 +2,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { RerankService } from '../../../inference/rerank.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
-import { answerRerank } from './answer.ts';
-import { RerankRequest, RerankResponse } from './schema.ts';
+import { rerankEndpoint } from './endpoint.ts';
+import { RerankResponse } from './schema.ts';
 
 const SUMMARY = 'Rerank documents by their relevance to a query';
 
@@ -16,15 +16,10 @@ export const rerankRoutes: FastifyPluginAsyncTypebox<{ rerank: RerankService }> 
       schema: {
         summary: server.prefix === '/v2' ? "Rerank documents, at the path of Cohere's API" : SUMMARY,
         tags: ['Inference'],
-        body: RerankRequest,
+        body: rerankEndpoint.schema,
         response: { 200: RerankResponse, ...inferenceErrors },
       },
     },
-    async (request, reply) => {
-      const call = inferenceCall(request, reply, '/v1/rerank');
-      const answer = await answerRerank(rerank, call, request.body);
-      request.record.promptTokens = answer.usage.prompt_tokens;
-      return answer;
-    },
+    async (request, reply) => rerankEndpoint.answer(rerank, inferenceCall(request, reply, '/v1/rerank'), request.body),
   );
 };

@@ -1,7 +1,8 @@
-import type { TokenUsage } from '../../../engines/engine.ts';
-import { usageToWire } from './answer.ts';
+import type { Static } from 'typebox';
+import type { AnswerWriter } from '../../../inference/chat.ts';
+import { type ResponseHead, usageToWire } from './answer.ts';
 import { inputItems } from './request.ts';
-import type { CreateResponseBody, InputItemBody } from './schema.ts';
+import type { CompactedResponse, CreateResponseBody, InputItemBody } from './schema.ts';
 import { sealText } from './sealed-text.ts';
 import { itemsToStore } from './stored.ts';
 
@@ -18,26 +19,34 @@ export function compactionRequest(body: CreateResponseBody): CreateResponseBody 
   return { model, input, ...(instructions && { instructions }) };
 }
 
-export interface Compaction {
-  id: string;
-  createdAt: number;
-  items: readonly InputItemBody[];
-  summary: string;
-  usage: TokenUsage;
-}
-
-/** The user's messages, and a summary of the rest. */
-export function compactionToWire({ id, createdAt, items, summary, usage }: Compaction) {
+/** Answers with the user's messages, and a summary of the rest. */
+export function createCompactionWriter(
+  { id, createdAt }: Pick<ResponseHead, 'id' | 'createdAt'>,
+  items: readonly InputItemBody[],
+): AnswerWriter<Static<typeof CompactedResponse>> {
   const idPart = id.slice(id.indexOf('_') + 1);
   const said = items.filter(({ type, role }) => (type ?? 'message') === 'message' && role === 'user');
+  let summary = '';
+  let usage = usageToWire({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 }, 0);
   return {
-    id,
-    object: 'response.compaction' as const,
-    created_at: Math.floor(createdAt / 1000),
-    output: [
-      ...itemsToStore(said, idPart),
-      { type: 'compaction', id: `cmp_${idPart}_${said.length}`, encrypted_content: sealText(summary) },
-    ],
-    usage: usageToWire(usage, 0),
+    take(_choice, event) {
+      if (event.type === 'text-delta') summary += event.text;
+      return '';
+    },
+    end(used) {
+      usage = usageToWire(used, 0);
+      return '';
+    },
+    fail: () => '',
+    answer: () => ({
+      id,
+      object: 'response.compaction',
+      created_at: Math.floor(createdAt / 1000),
+      output: [
+        ...itemsToStore(said, idPart),
+        { type: 'compaction', id: `cmp_${idPart}_${said.length}`, encrypted_content: sealText(summary) },
+      ],
+      usage,
+    }),
   };
 }

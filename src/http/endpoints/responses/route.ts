@@ -1,9 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { inferenceErrors } from '../../answer/error-schema.ts';
-import { collectChoices } from '../../generation/answer.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { principalOf } from '../../request/request-record.ts';
-import { compactionRequest, compactionToWire } from './compaction.ts';
+import { compactionRequest, createCompactionWriter } from './compaction.ts';
 import { createFollower, type FollowerDependencies } from './following.ts';
 import { planResponse, type ResponseDependencies } from './plan.ts';
 import { inputItems, RESPONSE_FIELDS, responseCommand } from './request.ts';
@@ -42,7 +41,7 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
         response: { 200: ResponseObject, ...inferenceErrors },
       },
     },
-    async (request, reply) => (await respond(request, reply)) as never,
+    async (request, reply) => respond(request, reply),
   );
 
   server.post(
@@ -83,9 +82,7 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
       });
       const call = inferenceCall(request, reply, '/v1/responses/compact');
       const command = responseCommand(compactionRequest(body), before);
-      const { choices, usage } = await collectChoices(chat, call, command);
-      const items = [...before, ...inputItems(body)];
-      return compactionToWire({ ...head, items, summary: choices[0]?.text ?? '', usage });
+      return chat.answer(call, command, createCompactionWriter(head, [...before, ...inputItems(body)]));
     },
   );
 

@@ -36,7 +36,7 @@ export const storedResponseRoutes: FastifyPluginAsyncTypebox<StoredResponseRoute
       const { stream, starting_after: after } = request.query;
       if (stream) {
         follower.limit(request, reply);
-        return (await follower.follow(request, reply, id, after)) as never;
+        return follower.follow(request, reply, id, after);
       }
       return storedResponse(await responses.get(principalOf(request).account.id, id));
     },

@@ -1,10 +1,16 @@
-import type { ChatMessage, ChatRequest, OutputFormat, ToolChoice } from '../../../engines/engine.ts';
+import type { ChatRequest, OutputFormat, ToolChoice } from '../../../engines/engine.ts';
 import { errors } from '../../../errors/errors.ts';
-import type { ChatCommand, PlacedReference } from '../../../inference/chat.ts';
-import type { PlacedDocument } from '../../../inference/inputs/placement.ts';
+import type { ChatCommand } from '../../../inference/chat.ts';
 import { type FileContent, fileContent } from '../../generation/attached-file.ts';
-import { addFile, type DraftContent, emptyContent } from '../../generation/draft-messages.ts';
+import {
+  addFile,
+  type DraftContent,
+  type DraftMessage,
+  emptyContent,
+  placeFiles,
+} from '../../generation/draft-messages.ts';
 import { refuseOversized, samplingOf } from '../../generation/request.ts';
+import { required, toolChoiceOf } from '../../generation/tools.ts';
 import type { ChatCompletionBody, MessageBody } from './schema.ts';
 
 type Part = Exclude<MessageBody['content'], string | null | undefined>[number];
@@ -36,28 +42,23 @@ function partContent(part: Part, role: MessageBody['role'], field: string): File
   return fileContent({ fileId, data, name }, field, `${field}.file.file_data`);
 }
 
-function messageOf(
-  message: MessageBody,
-  index: number,
-): { message: ChatMessage; images: PlacedReference[]; documents: PlacedDocument[] } {
+function messageOf(message: MessageBody, index: number): DraftMessage {
   const path = `messages[${index}]`;
   const { role } = message;
   const hasCalls = message.tool_calls !== null && message.tool_calls !== undefined && message.tool_calls.length > 0;
   const empty = message.content === null || message.content === undefined;
   if (empty && !(role === 'assistant' && hasCalls)) throw errors.missingParameter(`${path}.content`);
-  if (role === 'tool' && !message.tool_call_id) throw errors.missingParameter(`${path}.tool_call_id`);
+  if (role === 'tool') required(message, 'tool_call_id', path);
   const { text, images, documents } = contentOf(message, index);
   return {
-    message: {
-      role: role === 'developer' ? 'system' : role,
-      content: text,
-      name: message.name ?? undefined,
-      reasoning: role === 'assistant' ? (message.reasoning_content ?? undefined) : undefined,
-      toolCalls: message.tool_calls?.map((call) => ({ id: call.id, ...call.function })),
-      toolCallId: message.tool_call_id ?? undefined,
-    },
-    images: images.map((image) => ({ ...image, message: index })),
-    documents: documents.map((file) => ({ ...file, message: index })),
+    role: role === 'developer' ? 'system' : role,
+    content: text,
+    name: message.name ?? undefined,
+    reasoning: role === 'assistant' ? (message.reasoning_content ?? undefined) : undefined,
+    toolCalls: message.tool_calls?.map((call) => ({ id: call.id, ...call.function })),
+    toolCallId: message.tool_call_id ?? undefined,
+    references: images,
+    documents,
   };
 }
 
@@ -72,21 +73,12 @@ function formatOf(format: ChatCompletionBody['response_format']): OutputFormat |
   return { type: 'json_schema', name: name ?? undefined, schema, strict: strict ?? undefined };
 }
 
-function toolChoiceOf(body: ChatCompletionBody): ToolChoice | undefined {
-  const { tool_choice: choice, tools } = body;
+function wantedTool({ tool_choice: choice, tools }: ChatCompletionBody): ToolChoice | undefined {
   if (choice === null || choice === undefined) return undefined;
-  const names = (tools ?? []).map((tool) => tool.function.name);
-  if (choice !== 'none' && choice !== 'auto' && names.length === 0) {
+  if (choice !== 'none' && choice !== 'auto' && (tools ?? []).length === 0) {
     throw errors.invalidParameter('tool_choice', "'tool_choice' asks for a tool, but 'tools' is empty.");
   }
-  if (typeof choice === 'string') return choice;
-  if (!names.includes(choice.function.name)) {
-    throw errors.invalidParameter(
-      'tool_choice',
-      `'tool_choice' names '${choice.function.name}', which is not among the tools: ${names.join(', ')}.`,
-    );
-  }
-  return { name: choice.function.name };
+  return typeof choice === 'string' ? choice : { name: choice.function.name };
 }
 
 /** Refuses what no model here supports: ignoring it would give a different answer than the client asked for. */
@@ -109,28 +101,23 @@ export function chatCommand(body: ChatCompletionBody): ChatCommand {
   if (body.top_logprobs && !body.logprobs) {
     throw errors.invalidParameter('top_logprobs', "'top_logprobs' needs 'logprobs' to be true.");
   }
-  const messages = body.messages.map(messageOf);
+  // In the order and with the roles of the client: this is the format that engines read themselves.
+  const { messages, images, documents } = placeFiles(body.messages.map(messageOf));
+  const tools = body.tools?.map(({ function: { name, description, parameters, ...extra } }) => ({
+    name,
+    description: description ?? undefined,
+    parameters: parameters ?? undefined,
+    extra: Object.keys(extra).length > 0 ? extra : undefined,
+  }));
   const request: ChatRequest = {
     ...samplingOf(body),
-    prompt: { messages: messages.map(({ message }) => message) },
-    tools: body.tools?.map(({ function: { name, description, parameters, ...extra } }) => ({
-      name,
-      description: description ?? undefined,
-      parameters: parameters ?? undefined,
-      extra: Object.keys(extra).length > 0 ? extra : undefined,
-    })),
-    toolChoice: toolChoiceOf(body),
+    prompt: { messages },
+    tools,
+    toolChoice: toolChoiceOf(wantedTool(body), tools ?? []),
     parallelToolCalls: body.parallel_tool_calls ?? undefined,
     reasoningEffort: body.reasoning_effort ?? undefined,
     format: formatOf(body.response_format),
     logprobs: body.logprobs ? { top: body.top_logprobs ?? 0 } : undefined,
   };
-  const documents = messages.flatMap((message) => message.documents);
-  return {
-    model: body.model,
-    choices: body.n ?? 1,
-    request,
-    images: messages.flatMap(({ images }) => images),
-    documents: documents.length === 0 ? undefined : documents,
-  };
+  return { model: body.model, choices: body.n ?? 1, request, images, documents };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completionCommand } from './request.ts';
+import { completionCommand } from './command.ts';
 
 describe('a completion request', () => {
   it('accepts a text, a list of one text, or token ids, with 16 tokens by default', () => {

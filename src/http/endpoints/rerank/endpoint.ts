@@ -2,16 +2,20 @@ import type { Static } from 'typebox';
 import type { InferenceCall } from '../../../inference/pipeline.ts';
 import type { RerankService } from '../../../inference/rerank.ts';
 import { createId } from '../../../runtime/ids.ts';
-import { rerankCommand } from './request.ts';
-import type { RerankRequest } from './schema.ts';
+import { RerankRequest } from './schema.ts';
 
 /** A search unit is one query with up to this many documents. */
 const DOCUMENTS_PER_SEARCH_UNIT = 100;
 
-export async function answerRerank(rerank: RerankService, call: InferenceCall, body: Static<typeof RerankRequest>) {
-  const command = rerankCommand(body);
-  const { documents, model } = command;
-  const { results, promptTokens } = await rerank.rerank(call, command);
+async function answer(rerank: RerankService, call: InferenceCall, body: Static<typeof RerankRequest>) {
+  const { model, query } = body;
+  const documents = body.documents.map((each) => (typeof each === 'string' ? each : each.text));
+  const { results, promptTokens } = await rerank.rerank(call, {
+    model,
+    query,
+    documents,
+    topN: body.top_n ?? undefined,
+  });
   return {
     id: createId('rerank'),
     object: 'list' as const,
@@ -31,3 +35,6 @@ export async function answerRerank(rerank: RerankService, call: InferenceCall, b
     meta: { billed_units: { search_units: Math.ceil(documents.length / DOCUMENTS_PER_SEARCH_UNIT) } },
   };
 }
+
+/** What the route and the lines of batches share. */
+export const rerankEndpoint = { schema: RerankRequest, answer };

@@ -1,9 +1,9 @@
 import type { ChatRequest, OutputFormat, ToolCall, ToolChoice, ToolDefinition } from '../../../engines/engine.ts';
-import { errors } from '../../../errors/errors.ts';
 import type { ChatCommand } from '../../../inference/chat.ts';
 import type { FieldNames } from '../../answer/field-names.ts';
 import { type DraftMessage, finishMessages, refuseDocuments } from '../../generation/draft-messages.ts';
 import { refuseOversized } from '../../generation/request.ts';
+import { required, toolChoiceOf } from '../../generation/tools.ts';
 import { contentOf, withoutBillingLine } from './content.ts';
 import type { BlockBody, CountTokensBody, CreateMessageBody, MessageBody } from './schema.ts';
 
@@ -22,12 +22,6 @@ const systemMessage = (text: string): DraftMessage => ({ role: 'system', content
 function systemMessages({ system }: CountTokensBody): DraftMessage[] {
   if (!system) return [];
   return typeof system === 'string' ? [systemMessage(system)] : system.map(({ text }) => systemMessage(text));
-}
-
-function required(block: BlockBody, field: 'id' | 'name' | 'tool_use_id', path: string): string {
-  const value = block[field];
-  if (!value) throw errors.missingParameter(`${path}.${field}`);
-  return value;
 }
 
 function assistantMessage(blocks: readonly BlockBody[], path: string): DraftMessage {
@@ -90,22 +84,10 @@ function toolsOf({ tools }: CountTokensBody): ToolDefinition[] {
     }));
 }
 
-function toolChoiceOf(
-  { tool_choice: choice }: CountTokensBody,
-  tools: readonly ToolDefinition[],
-): ToolChoice | undefined {
-  if (choice?.type === 'tool' && !choice.name) throw errors.missingParameter('tool_choice.name');
-  if (!choice || tools.length === 0) return undefined;
-  if (choice.type === 'any') return 'required';
-  if (choice.type !== 'tool') return choice.type;
-  const { name } = choice;
-  if (!name || !tools.some((tool) => tool.name === name)) {
-    throw errors.invalidParameter(
-      'tool_choice.name',
-      `'tool_choice.name' is '${name ?? ''}', which is not among the tools.`,
-    );
-  }
-  return { name };
+function wantedTool({ tool_choice: choice }: CountTokensBody): ToolChoice | undefined {
+  if (!choice) return undefined;
+  if (choice.type === 'tool') return { name: required(choice, 'name', 'tool_choice') };
+  return choice.type === 'any' ? 'required' : choice.type;
 }
 
 function formatOf({ output_config: config }: CountTokensBody): OutputFormat | undefined {
@@ -116,6 +98,7 @@ function formatOf({ output_config: config }: CountTokensBody): OutputFormat | un
 export function messageCommand(body: CountTokensBody & Partial<CreateMessageBody>): ChatCommand {
   refuseOversized(body);
   const tools = toolsOf(body);
+  const wanted = wantedTool(body);
   const { messages, images, documents } = finishMessages([
     ...systemMessages(body),
     ...body.messages.flatMap(messagesOf),
@@ -123,7 +106,7 @@ export function messageCommand(body: CountTokensBody & Partial<CreateMessageBody
   const request: ChatRequest = {
     prompt: { messages },
     tools: tools.length > 0 ? tools : undefined,
-    toolChoice: toolChoiceOf(body, tools),
+    toolChoice: tools.length > 0 ? toolChoiceOf(wanted, tools, 'tool_choice.name') : undefined,
     parallelToolCalls: body.tool_choice?.disable_parallel_tool_use ? false : undefined,
     format: formatOf(body),
     maxTokens: body.max_tokens,

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import type { ChatEvent, TokenUsage } from '../../../engines/engine.ts';
 import type { ApiError } from '../../../errors/api-error.ts';
+import type { AnswerWriter } from '../../../inference/chat.ts';
 import type { CreateMessageBody, MessageObject } from './schema.ts';
 
 export type WireMessage = Static<typeof MessageObject>;
@@ -36,16 +37,8 @@ function parsedInput(text: string): unknown {
   }
 }
 
-export interface MessageWriter {
-  readonly message: WireMessage;
-  /** The text of the stream for an event. */
-  take(event: ChatEvent): string;
-  /** Fills in the usage and returns the end of the stream. */
-  end(usage: TokenUsage): string;
-}
-
 /** Turns the events of a chat into a message and, on the way, into the events of its stream. */
-export function createMessageWriter(id: string, body: CreateMessageBody): MessageWriter {
+export function createMessageWriter(id: string, body: CreateMessageBody): AnswerWriter<WireMessage> {
   const showsThinking = body.thinking?.type === 'enabled' || body.thinking?.type === 'adaptive';
   const message: WireMessage = {
     id,
@@ -102,8 +95,7 @@ export function createMessageWriter(id: string, body: CreateMessageBody): Messag
   }
 
   return {
-    message,
-    take(given) {
+    take(_choice, given) {
       switch (given.type) {
         case 'start':
           message.usage = usageToWire({ ...given, completionTokens: 0 });
@@ -132,6 +124,8 @@ export function createMessageWriter(id: string, body: CreateMessageBody): Messag
         event('message_delta', { delta: { stop_reason, stop_sequence }, usage: message.usage }) + event('message_stop')
       );
     },
+    fail: (error, requestId) => `event: error\ndata: ${JSON.stringify(errorToWire(error, requestId))}\n\n`,
+    answer: () => message,
   };
 }
 
@@ -151,6 +145,3 @@ export function errorToWire({ status, code, message }: ApiError, requestId: stri
   const text = code === 'context_length_exceeded' ? `prompt is too long: ${message}` : message;
   return { type: 'error' as const, error: { type, message: text }, request_id: requestId };
 }
-
-export const errorEvent = (error: ApiError, requestId: string): string =>
-  `event: error\ndata: ${JSON.stringify(errorToWire(error, requestId))}\n\n`;

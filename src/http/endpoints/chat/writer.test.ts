@@ -1,14 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatEvent } from '../../../engines/engine.ts';
-import { createCollector } from '../../generation/answer.ts';
-import { completionToWire, createChunkWriter } from './answer.ts';
+import { CompletionWriter } from './writer.ts';
 
-const head = { id: 'chatcmpl_1', created: 1, model: 'acme/"model"' };
+const writerOf = (body: { stream?: boolean; stream_options?: { include_usage: boolean } }) =>
+  new CompletionWriter({
+    idPrefix: 'chatcmpl',
+    body: { model: 'acme/"model"', ...body },
+    command: { choices: 1, request: { prompt: { messages: [] } } },
+    clock: { now: () => 1_000 },
+  });
 const usage = { promptTokens: 10, completionTokens: 4, cachedTokens: 6 };
 const chunksOf = (text: string) =>
   text
     .split('\n\n')
-    .filter((each) => each !== '')
+    .filter((each) => each !== '' && each !== 'data: [DONE]')
     .map((each) => JSON.parse(each.slice('data: '.length)));
 
 const CALLS: ChatEvent[] = [
@@ -22,9 +27,10 @@ const CALLS: ChatEvent[] = [
 
 describe('chat answers on the wire', () => {
   it('have whole tool calls, with null instead of text', () => {
-    const { choice, take } = createCollector();
-    for (const event of CALLS) take(event);
-    const answer = completionToWire(head, [choice], usage, false);
+    const writer = writerOf({});
+    for (const event of CALLS) writer.take(0, event);
+    writer.end(usage);
+    const answer = writer.answer();
     expect(answer.choices[0]?.message).toEqual({
       role: 'assistant',
       content: null,
@@ -44,8 +50,8 @@ describe('chat answers on the wire', () => {
   });
 
   it('stream tool calls with their index, and with id, type and name only at first', () => {
-    const writer = createChunkWriter(head, { withUsage: true, withLogprobs: false });
-    const chunks = chunksOf(CALLS.map((event) => writer.event(0, event)).join('') + writer.usage(usage));
+    const writer = writerOf({ stream: true, stream_options: { include_usage: true } });
+    const chunks = chunksOf(CALLS.map((event) => writer.take(0, event)).join('') + writer.end(usage));
     const deltas = chunks.flatMap(({ choices }) => choices.map((choice: { delta: object }) => choice.delta));
     expect(deltas).toEqual([
       { role: 'assistant', content: '', refusal: null },
@@ -61,11 +67,11 @@ describe('chat answers on the wire', () => {
   });
 
   it('send the role once for each choice, even without text', () => {
-    const writer = createChunkWriter(head, { withUsage: false, withLogprobs: false });
+    const writer = writerOf({ stream: true });
     const text = [
-      writer.event(1, { type: 'text-delta', text: 'a "quote"\n' }),
-      writer.event(0, { type: 'end', reason: 'stop', usage }),
-      writer.event(1, { type: 'end', reason: 'length', usage }),
+      writer.take(1, { type: 'text-delta', text: 'a "quote"\n' }),
+      writer.take(0, { type: 'end', reason: 'stop', usage }),
+      writer.take(1, { type: 'end', reason: 'length', usage }),
     ].join('');
     expect(chunksOf(text).map(({ choices: [{ index, delta }] }) => [index, delta.role ?? delta.content ?? ''])).toEqual(
       [

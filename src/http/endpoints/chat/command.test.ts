@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { clientName } from '../../answer/field-names.ts';
 import { generationFieldNames } from '../../generation/request.ts';
-import { chatCommand } from './request.ts';
+import { chatCommand } from './command.ts';
 import type { ChatCompletionBody } from './schema.ts';
 
 const ask: ChatCompletionBody = { model: 'acme/model', messages: [{ role: 'user', content: 'Hi' }] };
