@@ -12,7 +12,8 @@ export interface FairQueueOptions {
   bound?: {
     /** How many requests may wait. */
     length: number;
-    timeoutMs: number;
+    /** For any time by default. */
+    timeoutMs?: number | undefined;
     /** For the 429 of a full queue. */
     retryAfterSeconds(): number;
   };
@@ -56,6 +57,7 @@ function fewest<V>(map: Map<string, V>, held: (name: string) => number): [string
 
 export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
   const { bound, held } = options;
+  const timeoutMs = bound?.timeoutMs;
   const uniform = options.uniform ?? held !== undefined;
   const lines: Record<Priority, Line> = { interactive: new Map(), batch: new Map() };
   let waiting = 0;
@@ -172,11 +174,12 @@ export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
       };
       const onAbort = () => waiter.refuse(cancellation(signal));
       const timer =
-        bound &&
-        setTimeout(
-          () => waiter.refuse(errors.upstreamTimeout(`it waited ${bound.timeoutMs / 1000} s for its turn`)),
-          bound.timeoutMs,
-        );
+        timeoutMs === undefined
+          ? undefined
+          : setTimeout(
+              () => waiter.refuse(errors.upstreamTimeout(`it waited ${timeoutMs / 1000} s for its turn`)),
+              timeoutMs,
+            );
       signal.addEventListener('abort', onAbort, { once: true });
       add(context, waiter);
     });

@@ -4,7 +4,8 @@ import { createFairQueue, type FairQueue, type QueueContext } from './fair-queue
 /** Lets a bounded number of requests work at once. The others wait in a fair queue. */
 export interface SlotsOptions {
   queueLength: number;
-  queueTimeoutMs: number;
+  /** Undefined: as long as it takes. */
+  queueTimeoutMs: number | undefined;
   /** How many slots one account may hold; all of them by default. */
   maxPerAccount?: number;
   clock: Clock;

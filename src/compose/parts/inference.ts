@@ -41,10 +41,10 @@ const HISTORY_BODIES = 2;
 const HISTORIES_AT_ONCE = 4;
 
 /** One queue for all processes that read files of one kind. */
-function composeReaders({ engines }: ResolvedConfig, count: number): Slots {
+function composeReaders(count: number, queue: { length: number; timeoutMs: number | undefined }): Slots {
   const readers = createSlots({
-    queueLength: engines.queueLength,
-    queueTimeoutMs: engines.queueTimeoutSeconds * 1000,
+    queueLength: queue.length,
+    queueTimeoutMs: queue.timeoutMs,
     maxPerAccount: allButAQuarter(count),
     clock: steadyClock,
   });
@@ -71,6 +71,7 @@ export type InferenceParts = ReturnType<typeof composeInference>;
 export function composeInference(options: InferenceOptions) {
   const { config, store, identity, counters, catalog, fleet, files, metrics, temporaryDirectory, logger } = options;
   const { ownerId, leaseMs } = identity;
+  const { queueLength, queueTimeoutSeconds } = config.engines;
   const inference = createInference({
     catalog,
     limits: createLimits({
@@ -96,7 +97,8 @@ export function composeInference(options: InferenceOptions) {
   const documents = createDocuments({
     files,
     reader: createPdfReader({
-      readers: composeReaders(config, config.documents.readers),
+      // Those that wait have a turn when others have used up their processor time, which takes long on a busy machine.
+      readers: composeReaders(config.documents.readers, { length: queueLength, timeoutMs: undefined }),
       limits: config.documents,
       clock: steadyClock,
     }),
@@ -112,7 +114,13 @@ export function composeInference(options: InferenceOptions) {
     transcriptions: createTranscriptions({
       inference,
       windowed: createWindowedTranscription({
-        reader: createAudioReader({ temporaryDirectory, decoders: composeReaders(config, config.audio.decoders) }),
+        reader: createAudioReader({
+          temporaryDirectory,
+          decoders: composeReaders(config.audio.decoders, {
+            length: queueLength,
+            timeoutMs: queueTimeoutSeconds * 1000,
+          }),
+        }),
         windowsAtOnce: WINDOWS_AT_ONCE,
       }),
     }),
