@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { constants, copyFile, mkdir, open, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { makeFolder } from '../runtime/disk/make-folder.ts';
+import { makeFolder } from '../runtime/make-folder.ts';
 import { acquireDataDirLock } from './data-dir-lock.ts';
 import { findDamage, type LedgerSums, ledgerSums, snapshotSqlite } from './store.ts';
 

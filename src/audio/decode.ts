@@ -1,11 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { errors } from '../errors/errors.ts';
-import { withoutNewPrivileges } from '../runtime/no-new-privileges.ts';
-import { resourcesOf } from '../runtime/process-resources.ts';
-import { sandboxedNode } from '../runtime/sandboxed-node.ts';
-import { SandboxedProcess } from '../runtime/sandboxed-process.ts';
+import { SandboxedProcess } from '../sandbox/sandboxed-process.ts';
 import type { DecodeFailure, DecoderArguments } from './protocol.ts';
 
 export { SAMPLE_RATE } from './protocol.ts';
@@ -30,7 +26,6 @@ export const DEFAULT_LIMITS: DecodeLimits = {
 
 const ENTRY = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
 const HEAP_MEGABYTES = 192;
-const CHECK_MS = 250;
 const ACCEPTED = 'wav, mp3, flac, ogg (Vorbis or Opus), m4a (AAC) and webm (Vorbis or Opus)';
 
 /** Why a decoder was killed. */
@@ -47,53 +42,33 @@ export async function* decodeAudio(
 ): AsyncGenerator<Float32Array<ArrayBuffer>> {
   signal.throwIfAborted();
   const limits = { ...DEFAULT_LIMITS, ...given };
-  await using decoder = new SandboxedProcess<DecodeFailure, EndReason>(
-    start({ path, maxSeconds: limits.maxSeconds }),
-    signal,
-  );
-  const { child } = decoder;
   let cpuSecondsAtChunk = 0;
   let cpuSeconds = 0;
-  // Where there is nothing to read, the heap limit and the wall time apply.
-  const check = async () => {
-    const used = await resourcesOf(child.pid);
-    cpuSeconds = Math.max(cpuSeconds, used.cpuSeconds);
-    if (used.memoryBytes > limits.maxMemoryBytes) decoder.kill('memory');
-    if (cpuSeconds - cpuSecondsAtChunk > limits.stallCpuSeconds) decoder.kill('stall');
-  };
-  const checks = setInterval(check, CHECK_MS);
-  try {
-    for await (const chunk of alignedSamples(child.stdout as Readable, limits.stallTimeoutMs, () =>
-      decoder.kill('stall'),
-    )) {
-      // Checks here too: a fast machine decodes a short file between two ticks of the timer.
-      await check();
-      yield chunk;
-      cpuSecondsAtChunk = cpuSeconds;
-    }
-    const { code, error } = await decoder.exit;
-    signal.throwIfAborted();
-    if (code === 0) return;
-    const { atWork, failure } = await decoder.report;
-    if (!atWork && decoder.killedFor === undefined) {
-      throw new Error(`the audio decoder did not start: it ended with ${code}`, { cause: error });
-    }
-    throw refusal(failure, decoder.killedFor);
-  } finally {
-    clearInterval(checks);
+  await using decoder = new SandboxedProcess<DecodeFailure, EndReason>(
+    {
+      name: 'the audio decoder',
+      entry: ENTRY,
+      packageName: 'mediabunny',
+      readable: [path],
+      heapMegabytes: HEAP_MEGABYTES,
+      argument: { path, maxSeconds: limits.maxSeconds } satisfies DecoderArguments,
+      check(used) {
+        if (used.memoryBytes > limits.maxMemoryBytes) return 'memory';
+        cpuSeconds = Math.max(cpuSeconds, used.cpuSeconds);
+        return cpuSeconds - cpuSecondsAtChunk > limits.stallCpuSeconds ? 'stall' : undefined;
+      },
+    },
+    signal,
+  );
+  const stalled = () => decoder.kill('stall');
+  for await (const chunk of alignedSamples(decoder.child.stdout as Readable, limits.stallTimeoutMs, stalled)) {
+    // Checks here too: a fast machine decodes a short file between two ticks of the timer.
+    await decoder.check();
+    yield chunk;
+    cpuSecondsAtChunk = cpuSeconds;
   }
-}
-
-function start(args: DecoderArguments): ChildProcess {
-  const sandboxed = sandboxedNode({
-    entry: ENTRY,
-    packageName: 'mediabunny',
-    readable: [args.path],
-    heapMegabytes: HEAP_MEGABYTES,
-    argument: args,
-  });
-  const [program, programArguments] = withoutNewPrivileges(process.execPath, sandboxed);
-  return spawn(program, programArguments, { stdio: ['ignore', 'pipe', 'ignore', 'pipe'], env: {} });
+  const end = await decoder.end();
+  if (end !== undefined) throw errors.invalidParameter(['file'], message(end.failure, end.killedFor));
 }
 
 /** Whole samples of a byte stream. The timeout runs only while the consumer waits, so a slow consumer causes none. */
@@ -115,10 +90,6 @@ async function* alignedSamples(
     copy.set(bytes.subarray(0, whole));
     if (whole > 0) yield new Float32Array(copy.buffer);
   }
-}
-
-function refusal(failure: DecodeFailure | undefined, ended: EndReason | undefined) {
-  return errors.invalidParameter(['file'], message(failure, ended));
 }
 
 function message(failure: DecodeFailure | undefined, ended: EndReason | undefined): string {

@@ -3,7 +3,6 @@
  * It may only read that file and its own code. The parent kills it when it takes too much time or memory.
  */
 import { once } from 'node:events';
-import { writeSync } from 'node:fs';
 import {
   AudioSampleSink,
   EncodedPacketSink,
@@ -19,7 +18,7 @@ import {
   WAVE,
   WEBM,
 } from 'mediabunny';
-import { AT_WORK, REPORT_DESCRIPTOR } from '../runtime/sandboxed-process.ts';
+import { runSandboxed, Unusable } from '../sandbox/sandboxed-program.ts';
 import { CODECS, type Pcm } from './codecs.ts';
 import { CHUNK_SAMPLES, type DecodeFailure, type DecoderArguments, SAMPLE_RATE } from './protocol.ts';
 import { createResampler, type Resampler } from './resampler.ts';
@@ -29,22 +28,14 @@ const MAX_RATE = 384_000;
 /** Damaged packets are skipped. With a larger share of them the file counts as corrupt. */
 const MAX_DAMAGED_SHARE = 0.5;
 
-class Unusable extends Error {
-  readonly failure: DecodeFailure;
-  constructor(failure: DecodeFailure, cause?: unknown) {
-    super(failure.reason, { cause });
-    this.failure = failure;
-  }
-}
-
 async function run({ path, maxSeconds }: DecoderArguments): Promise<void> {
   const input = new Input({
     source: new FilePathSource(path),
     formats: [WAVE, MP3, FLAC, OGG, MP4, QTFF, WEBM, MATROSKA],
   });
-  if (!(await input.canRead())) throw new Unusable({ reason: 'unknown-format' });
+  if (!(await input.canRead())) throw new Unusable<DecodeFailure>({ reason: 'unknown-format' });
   const track = await orCorrupt(() => input.getPrimaryAudioTrack());
-  if (track === null) throw new Unusable({ reason: 'no-audio' });
+  if (track === null) throw new Unusable<DecodeFailure>({ reason: 'no-audio' });
 
   const sink = createOutput(maxSeconds);
   for await (const pcm of pcmOf(track)) await sink.write(pcm);
@@ -58,17 +49,17 @@ async function* pcmOf(track: InputAudioTrack): AsyncGenerator<Pcm> {
     return;
   }
   const open = CODECS[codec ?? ''];
-  if (open === undefined) throw new Unusable({ reason: 'unsupported-codec', codec: codec ?? 'unknown' });
+  if (open === undefined) throw new Unusable<DecodeFailure>({ reason: 'unsupported-codec', codec: codec ?? 'unknown' });
   const config = await orCorrupt(() => track.getDecoderConfig());
-  if (config === null) throw new Unusable({ reason: 'corrupt' });
+  if (config === null) throw new Unusable<DecodeFailure>({ reason: 'corrupt' });
   const decoder = await open({
     sampleRate: config.sampleRate,
     numberOfChannels: config.numberOfChannels,
     description: config.description === undefined ? undefined : toBytes(config.description),
   }).catch((cause) => {
     throw (cause as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND'
-      ? new Unusable({ reason: 'unsupported-codec', codec: codec ?? 'unknown' })
-      : new Unusable({ reason: 'corrupt' }, cause);
+      ? new Unusable<DecodeFailure>({ reason: 'unsupported-codec', codec: codec ?? 'unknown' })
+      : new Unusable<DecodeFailure>({ reason: 'corrupt' }, cause);
   });
 
   let packets = 0;
@@ -87,7 +78,7 @@ async function* pcmOf(track: InputAudioTrack): AsyncGenerator<Pcm> {
       damage = error;
     }
   }
-  if (damaged > packets * MAX_DAMAGED_SHARE) throw new Unusable({ reason: 'corrupt' }, damage);
+  if (damaged > packets * MAX_DAMAGED_SHARE) throw new Unusable<DecodeFailure>({ reason: 'corrupt' }, damage);
   if (decoder.flush) yield await decoder.flush();
 }
 
@@ -122,7 +113,8 @@ function createOutput(maxSeconds: number) {
   };
   const add = async (samples: Float32Array) => {
     total += samples.length;
-    if (total > maxSeconds * SAMPLE_RATE) throw new Unusable({ reason: 'too-long', limitSeconds: maxSeconds });
+    if (total > maxSeconds * SAMPLE_RATE)
+      throw new Unusable<DecodeFailure>({ reason: 'too-long', limitSeconds: maxSeconds });
     for (let at = 0; at < samples.length; ) {
       const piece = samples.subarray(at, at + CHUNK_SAMPLES - filled);
       chunk.set(piece, filled);
@@ -135,7 +127,7 @@ function createOutput(maxSeconds: number) {
   return {
     async write({ channelData, sampleRate }: Pcm): Promise<void> {
       if ((channelData[0]?.length ?? 0) === 0) return;
-      if (!(sampleRate >= MIN_RATE && sampleRate <= MAX_RATE)) throw new Unusable({ reason: 'corrupt' });
+      if (!(sampleRate >= MIN_RATE && sampleRate <= MAX_RATE)) throw new Unusable<DecodeFailure>({ reason: 'corrupt' });
       if (resampler === undefined || sampleRate !== rate) {
         if (resampler) await add(resampler.flush());
         resampler = createResampler(sampleRate, SAMPLE_RATE);
@@ -145,7 +137,7 @@ function createOutput(maxSeconds: number) {
     },
     async end(): Promise<void> {
       if (resampler) await add(resampler.flush());
-      if (total === 0) throw new Unusable({ reason: 'no-audio' });
+      if (total === 0) throw new Unusable<DecodeFailure>({ reason: 'no-audio' });
       if (filled > 0) await emit();
     },
   };
@@ -178,15 +170,8 @@ async function orCorrupt<T>(read: () => T | Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (cause) {
-    throw new Unusable({ reason: 'corrupt' }, cause);
+    throw new Unusable<DecodeFailure>({ reason: 'corrupt' }, cause);
   }
 }
 
-writeSync(REPORT_DESCRIPTOR, AT_WORK);
-try {
-  await run(JSON.parse(process.argv[2] ?? '{}') as DecoderArguments);
-} catch (error) {
-  if (!(error instanceof Unusable)) throw error;
-  writeSync(REPORT_DESCRIPTOR, JSON.stringify(error.failure));
-  process.exitCode = 2;
-}
+await runSandboxed(run);

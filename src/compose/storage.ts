@@ -8,7 +8,7 @@ import { readAddedUpstreams } from '../config/added-upstreams.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import type { ModelEntry } from '../domain/model.ts';
 import { StoreUnavailableError } from '../errors/store-unavailable.ts';
-import { makeFolder } from '../runtime/disk/make-folder.ts';
+import { makeFolder } from '../runtime/make-folder.ts';
 
 /** The folder of package.json, with the built-in catalog and bundled weights. */
 export const ROOT = join(import.meta.dirname, '../..');

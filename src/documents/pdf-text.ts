@@ -1,15 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { setPriority } from 'node:os';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { cancellation } from '../errors/cancellation.ts';
 import type { PdfContent, PdfFailure, PdfText } from '../ports/file-readers.ts';
-import { withoutNewPrivileges } from '../runtime/no-new-privileges.ts';
-import { withProcessLimits } from '../runtime/process-limits.ts';
-import { resourcesOf } from '../runtime/process-resources.ts';
-import { sandboxedNode } from '../runtime/sandboxed-node.ts';
-import { type ProcessExit, SandboxedProcess } from '../runtime/sandboxed-process.ts';
+import { type SandboxedEnd, SandboxedProcess } from '../sandbox/sandboxed-process.ts';
 import type { ReaderArguments, ReadFailure } from './protocol.ts';
 
 export interface PdfLimits {
@@ -17,8 +11,8 @@ export interface PdfLimits {
   maxCharacters: number;
   maxMemoryBytes: number;
   maxCpuSeconds: number;
-  /** Wall time, for a process that is idle or where CPU time has no limit. */
-  timeoutMs: number;
+  /** Wall time in which it uses next to no processor time, or all of its time where that cannot be read. */
+  idleTimeoutMs: number;
 }
 
 export const DEFAULT_LIMITS: PdfLimits = {
@@ -26,7 +20,7 @@ export const DEFAULT_LIMITS: PdfLimits = {
   maxCharacters: 2_000_000,
   maxMemoryBytes: 512 * 1024 * 1024,
   maxCpuSeconds: 20,
-  timeoutMs: 180_000,
+  idleTimeoutMs: 180_000,
 };
 
 const ENTRY = fileURLToPath(new URL('./reader-process.ts', import.meta.url));
@@ -35,7 +29,8 @@ const HEAP_MEGABYTES = 256;
 const RESERVED_BYTES = 512 * 1024 * 1024;
 /** Other requests go first. */
 const NICENESS = 10;
-const CHECK_MS = 250;
+/** A process that uses a smaller part of a core is stuck. */
+const MIN_SHARE = 1 / 400;
 /** Base64 is sent in pieces, so that a large file does not block the event loop. */
 const PIECE_CHARACTERS = 262_144;
 const MAX_BYTES_PER_CHARACTER = 4;
@@ -54,68 +49,53 @@ export async function readPdfText(
   const { signal, entry = ENTRY } = options;
   if (signal.aborted) throw cancellation(signal);
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  const { maxPages, maxCharacters } = limits;
+  const { maxPages, maxCharacters, maxMemoryBytes, maxCpuSeconds } = limits;
   const encoding = 'base64' in content ? 'base64' : 'binary';
+  const isIdle = watchProgress(limits.idleTimeoutMs);
   await using reader = new SandboxedProcess<ReadFailure, EndReason>(
-    start(entry, { encoding, maxPages, maxCharacters }, limits),
+    {
+      name: 'the PDF reader',
+      entry,
+      packageName: 'unpdf',
+      heapMegabytes: HEAP_MEGABYTES,
+      argument: { encoding, maxPages, maxCharacters } satisfies ReaderArguments,
+      hasInput: true,
+      limits: { memoryBytes: maxMemoryBytes + RESERVED_BYTES, cpuSeconds: maxCpuSeconds },
+      niceness: NICENESS,
+      check({ memoryBytes, cpuSeconds }) {
+        if (memoryBytes > maxMemoryBytes) return 'memory';
+        return cpuSeconds > maxCpuSeconds || isIdle(cpuSeconds) ? 'time' : undefined;
+      },
+    },
     signal,
   );
-  const { child } = reader;
-  const timeout = setTimeout(() => reader.kill('time'), limits.timeoutMs);
-  // For systems on which the kernel sets no limits, or none as tight.
-  const checks = setInterval(async () => {
-    const used = await resourcesOf(child.pid);
-    if (used.memoryBytes > limits.maxMemoryBytes) reader.kill('memory');
-    if (used.cpuSeconds > limits.maxCpuSeconds) reader.kill('time');
-  }, CHECK_MS);
-  try {
-    const output = textOf(child.stdout as Readable, maxCharacters * MAX_BYTES_PER_CHARACTER, () =>
-      reader.kill('too-long'),
-    );
-    const sent = send(content, child.stdin as Writable).catch((error: Error) => {
-      reader.kill();
-      return error;
-    });
-    const [result, text, { atWork, failure }, sendError] = await Promise.all([
-      reader.exit,
-      output,
-      reader.report,
-      sent,
-    ]);
-    if (signal.aborted) throw cancellation(signal);
-    if (result.code === 0) return { text };
-    if (sendError !== undefined && !isClosedPipe(sendError)) throw sendError;
-    if (!atWork && reader.killedFor === undefined) {
-      throw new Error(`the PDF reader did not start: it ended with ${result.code ?? result.signal}`, {
-        cause: result.error,
-      });
-    }
-    return { failure: failureOf(result, { killedFor: reader.killedFor, failure, maxCharacters }) };
-  } finally {
-    clearTimeout(timeout);
-    clearInterval(checks);
-  }
+  const { stdin, stdout } = reader.child;
+  const output = textOf(stdout as Readable, maxCharacters * MAX_BYTES_PER_CHARACTER, () => reader.kill('too-long'));
+  const sent = send(content, stdin as Writable).catch((error: Error) => {
+    reader.kill();
+    return error;
+  });
+  const [exit, text, sendError] = await Promise.all([reader.exit, output, sent]);
+  if (signal.aborted) throw cancellation(signal);
+  if (exit.code !== 0 && sendError !== undefined && !isClosedPipe(sendError)) throw sendError;
+  const end = await reader.end();
+  return end === undefined ? { text } : { failure: failureOf(end, maxCharacters) };
 }
 
-function start(entry: string, args: ReaderArguments, limits: PdfLimits): ChildProcess {
-  const sandboxed = sandboxedNode({
-    entry,
-    packageName: 'unpdf',
-    heapMegabytes: HEAP_MEGABYTES,
-    argument: args,
-  });
-  const limited = withProcessLimits(process.execPath, sandboxed, {
-    memoryBytes: limits.maxMemoryBytes + RESERVED_BYTES,
-    cpuSeconds: limits.maxCpuSeconds,
-  });
-  const [program, programArguments] = withoutNewPrivileges(...limited);
-  const child = spawn(program, programArguments, { stdio: ['pipe', 'pipe', 'ignore', 'pipe'], env: {} });
-  try {
-    if (child.pid !== undefined) setPriority(child.pid, NICENESS);
-  } catch {
-    // It has ended already, or this system does not allow it.
-  }
-  return child;
+/**
+ * Whether the reader has used next to no processor time for long. A busy machine may give it one or two percent of a core, which is not
+ * the fault of the file: such a reader goes on until it has used up its processor time.
+ */
+function watchProgress(timeoutMs: number): (cpuSeconds: number) => boolean {
+  const leastSeconds = (timeoutMs / 1000) * MIN_SHARE;
+  let since = performance.now();
+  let secondsThen = 0;
+  return (cpuSeconds) => {
+    if (cpuSeconds - secondsThen < leastSeconds) return performance.now() - since > timeoutMs;
+    since = performance.now();
+    secondsThen = cpuSeconds;
+    return false;
+  };
 }
 
 function* piecesOf(text: string): Generator<Buffer> {
@@ -145,10 +125,9 @@ async function textOf(stream: Readable, maxBytes: number, onOverflow?: () => voi
 }
 
 function failureOf(
-  { signal }: ProcessExit,
-  facts: { killedFor: EndReason | undefined; failure: ReadFailure | undefined; maxCharacters: number },
+  { exit: { signal }, failure, killedFor }: SandboxedEnd<ReadFailure, EndReason>,
+  maxCharacters: number,
 ): PdfFailure {
-  const { killedFor, failure, maxCharacters } = facts;
   if (killedFor === 'too-long') return { reason: 'too-long', limit: maxCharacters };
   if (killedFor !== undefined) return { reason: killedFor };
   if (failure !== undefined) return failure;

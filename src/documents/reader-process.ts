@@ -2,19 +2,10 @@
  * Reads a PDF file from standard input and writes its text to standard output. It may only read its own code. The kernel or the parent
  * ends it when it takes too much time or memory.
  */
-import { writeSync } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
 import { getDocumentProxy } from 'unpdf';
-import { AT_WORK, REPORT_DESCRIPTOR } from '../runtime/sandboxed-process.ts';
+import { runSandboxed, Unusable } from '../sandbox/sandboxed-program.ts';
 import type { ReaderArguments, ReadFailure } from './protocol.ts';
-
-class Unusable extends Error {
-  readonly failure: ReadFailure;
-  constructor(failure: ReadFailure, cause?: unknown) {
-    super(failure.reason, { cause });
-    this.failure = failure;
-  }
-}
 
 type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
 
@@ -34,8 +25,8 @@ async function open({ encoding }: ReaderArguments): Promise<Pdf> {
     });
   } catch (error) {
     const isLocked = (error as Error).name === 'PasswordException';
-    if (isOutOfMemory(error)) throw new Unusable({ reason: 'memory' }, error);
-    throw new Unusable({ reason: isLocked ? 'encrypted' : 'damaged' }, error);
+    if (isOutOfMemory(error)) throw new Unusable<ReadFailure>({ reason: 'memory' }, error);
+    throw new Unusable<ReadFailure>({ reason: isLocked ? 'encrypted' : 'damaged' }, error);
   }
 }
 
@@ -60,7 +51,7 @@ async function run(given: ReaderArguments): Promise<void> {
   const { maxPages, maxCharacters } = given;
   const pdf = await open(given);
   const pages = pdf.numPages;
-  if (pages > maxPages) throw new Unusable({ reason: 'too-many-pages', pages, limit: maxPages });
+  if (pages > maxPages) throw new Unusable<ReadFailure>({ reason: 'too-many-pages', pages, limit: maxPages });
   let characters = 0;
   let hasText = false;
   let damage: unknown;
@@ -69,27 +60,20 @@ async function run(given: ReaderArguments): Promise<void> {
     try {
       for await (const text of textOf(pdf, page)) {
         characters += text.length + separator.length;
-        if (characters > maxCharacters) throw new Unusable({ reason: 'too-long', limit: maxCharacters });
+        if (characters > maxCharacters) throw new Unusable<ReadFailure>({ reason: 'too-long', limit: maxCharacters });
         process.stdout.write(separator + text);
         separator = '';
         hasText ||= text.trim() !== '';
       }
     } catch (error) {
       if (error instanceof Unusable) throw error;
-      if (isOutOfMemory(error)) throw new Unusable({ reason: 'memory' }, error);
+      if (isOutOfMemory(error)) throw new Unusable<ReadFailure>({ reason: 'memory' }, error);
       // Other pages may be intact. The model should know that one is missing.
       damage = error;
       process.stdout.write(`${separator}[Page ${page} could not be read.]`);
     }
   }
-  if (!hasText) throw new Unusable({ reason: damage === undefined ? 'no-text' : 'damaged' }, damage);
+  if (!hasText) throw new Unusable<ReadFailure>({ reason: damage === undefined ? 'no-text' : 'damaged' }, damage);
 }
 
-writeSync(REPORT_DESCRIPTOR, AT_WORK);
-try {
-  await run(JSON.parse(process.argv[2] ?? '{}') as ReaderArguments);
-} catch (error) {
-  if (!(error instanceof Unusable)) throw error;
-  writeSync(REPORT_DESCRIPTOR, JSON.stringify(error.failure));
-  process.exitCode = 2;
-}
+await runSandboxed(run);

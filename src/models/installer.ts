@@ -1,6 +1,6 @@
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
-import { makeFolder } from '../runtime/disk/make-folder.ts';
+import { makeFolder } from '../runtime/make-folder.ts';
 import type { StatFileSystem } from './disk-space.ts';
 import { inspect, installedByHash, rehash, sweepStaging } from './installed.ts';
 import { acquireLock } from './model-lock.ts';

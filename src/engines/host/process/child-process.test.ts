@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { noNewPrivileges } from '../../../runtime/no-new-privileges.ts';
+import { noNewPrivileges } from '../../../sandbox/privileges.ts';
 import { spawnChild } from './child-process.ts';
 
 const logger = { debug() {}, info() {}, warn() {}, error() {} };

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '../../../ports/logger.ts';
-import { withoutNewPrivileges } from '../../../runtime/no-new-privileges.ts';
+import { withoutNewPrivileges } from '../../../sandbox/privileges.ts';
 import { childEnvironment } from './child-environment.ts';
 import { forEachLine } from './output-lines.ts';
 
