@@ -63,11 +63,9 @@ describe.each([
     });
 
     async function ended(id: string) {
-      for (;;) {
-        const response = await openai.responses.retrieve(id);
-        if (response.status !== 'queued' && response.status !== 'in_progress') return response;
-        await pause(100);
-      }
+      const status = async () => (await openai.responses.retrieve(id)).status;
+      await expect.poll(status, { timeout: TIMEOUT_MS, interval: 100 }).not.toMatch(/^(queued|in_progress)$/);
+      return openai.responses.retrieve(id);
     }
     const fetchStream = (path: string) =>
       fetch(`${server.address}${path}`, { headers: { authorization: `Bearer ${server.apiKey}` } });

@@ -2,14 +2,16 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { describe, expect, inject } from 'vitest';
+import { skippedBecause } from '../../fixtures/required-parts.ts';
 
 export { openBrowser } from './chromium.ts';
 
-const missing = inject('missingBrowser');
-if (missing !== '') console.warn(`Browser tests are skipped: there is no Chromium (${missing}).`);
+const found = inject('missingBrowser');
+const missing = skippedBecause('chromium', found === '' ? undefined : found);
+if (missing !== undefined) console.warn(`Browser tests are skipped: there is no Chromium (${missing}).`);
 
 /** `describe`, skipped where no browser can be had. */
-export const describeInBrowser = missing === '' ? describe : describe.skip;
+export const describeInBrowser = missing === undefined ? describe : describe.skip;
 
 export interface OpenPage extends AsyncDisposable {
   page: Page;

@@ -22,13 +22,16 @@ it('runs the lines of a batch as responses and keeps those that ask for it', asy
   );
   const file = await json<{ id: string }>(bed.fetch('/v1/files', { method: 'POST', body: form }));
   const order = { input_file_id: file.id, endpoint: '/v1/responses', completion_window: '24h' };
-  let batch = await json<{ id: string; status: string; output_file_id: string; error_file_id: string }>(
-    bed.post('/v1/batches', order),
-  );
-  while (batch.status !== 'completed') {
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    batch = await json(bed.fetch(`/v1/batches/${batch.id}`));
+  interface Batch {
+    id: string;
+    status: string;
+    output_file_id: string;
+    error_file_id: string;
   }
+  const { id } = await json<Batch>(bed.post('/v1/batches', order));
+  const retrieve = () => json<Batch>(bed.fetch(`/v1/batches/${id}`));
+  await expect.poll(async () => (await retrieve()).status, { timeout: 60_000 }).toBe('completed');
+  const batch = await retrieve();
   const content = async (id: string) => (await (await bed.fetch(`/v1/files/${id}/content`)).text()).trim().split('\n');
   const answers = (await content(batch.output_file_id)).map((text) => JSON.parse(text));
   for (const { response } of answers) checkOfficial('Response', response.body);
