@@ -16,7 +16,7 @@ export interface Series {
 }
 
 export interface Hover {
-  /** Of the bucket under the cursor. */
+  /** Index of the bucket under the cursor. */
   index: number;
   left: number;
 }

@@ -14,7 +14,7 @@ import { type Column, Table, TableSkeleton } from './table.tsx';
 const PAGE = 50;
 
 export interface PagesOptions {
-  /** Of the list, for the cache. */
+  /** Name of the list in the cache. */
   name: string;
   path: string;
   query: NonNullable<Call['query']>;

@@ -125,9 +125,9 @@ async function openPostgresStore({ url }: PostgresSettings): Promise<Store> {
 
 /** Opens both sides of a copy. No server may run on the source. */
 export async function openTransfer(options: {
-  /** Of the SQLite database. */
+  /** Path of the SQLite database. */
   path: string;
-  /** Of the PostgreSQL database. */
+  /** Address of the PostgreSQL database. */
   url: string;
   now: number;
 }): Promise<{ source: TransferSource; target: TransferTarget }> {

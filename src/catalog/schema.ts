@@ -98,7 +98,7 @@ export const CatalogFile = Type.Object(
     ),
     recommended: date,
     versions: Type.Array(Version, { minItems: 1 }),
-    /** Of the only version, in place of `versions`; moved into it when the file is read. */
+    /** Engine of the only version, in place of `versions`; moved into it when the file is read. */
     engine: Type.Optional(Type.Object({})),
     source: Type.Optional(Type.Object({})),
   },

@@ -11,7 +11,7 @@ type Value = Entry['changes'][number]['before'];
 
 const DEFAULT_LIMIT = 50;
 const PAGE = 200;
-/** Of a list in the table. JSON shows all that is kept. */
+/** Longest list in the table. JSON shows all that is kept. */
 const MOST_SHOWN = 60;
 
 function actionOption(given: string | undefined) {

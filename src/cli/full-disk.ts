@@ -18,7 +18,7 @@ const mayMeanFull = (error: Error): boolean =>
   error instanceof StorageFullError ||
   ('errcode' in error && typeof error.errcode === 'number' && SQLITE_CODES.includes(error.errcode & 0xff));
 
-/** Of the disk with a directory, which may not exist yet. Undefined where the system does not say. */
+/** Free space on the disk of a directory, which may not exist yet. Undefined where the system does not say. */
 async function freeBytesOf(directory: string): Promise<number | undefined> {
   try {
     const { bavail, bsize } = await statfs(directory);

@@ -14,7 +14,7 @@ import { parseOptions } from './options.ts';
 import { createShareView, formatBytes } from './progress.ts';
 import { table } from './table.ts';
 
-/** Of those that are equal; different ones are all shown. */
+/** Most equal accounts to show; different ones are all shown. */
 const SHOWN_ACCOUNTS = 20;
 
 interface Choice {

@@ -2,7 +2,7 @@ import type { OpenCatalog } from '../compose/administration.ts';
 import { matchesPattern } from '../domain/slug.ts';
 import { nearestSlug } from '../runtime/nearest.ts';
 
-/** A remark for each pattern that matches no model. The model may be added later, so this is no error. */
+/** A remark for each pattern that matches no model. The model may be added later, so this is not an error. */
 export async function unmatchedModels(
   patterns: readonly string[],
   openCatalog: () => Promise<OpenCatalog>,

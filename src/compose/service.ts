@@ -22,7 +22,7 @@ export interface Service {
 
 export interface Serving {
   address: string;
-  /** Of the very first start. It can be shown only now. */
+  /** The key of the very first start. It can be shown only now. */
   firstKey: IssuedKey | undefined;
 }
 

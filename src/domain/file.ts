@@ -1,7 +1,7 @@
 import { errors } from '../errors/errors.ts';
 
 export const UPLOAD_PURPOSES = ['batch', 'transcription', 'user_data', 'vision'] as const;
-/** Of files that the service makes for message batches. Clients cannot upload them, and they are listed only on request. */
+/** Purpose of files that the service makes for message batches. Clients cannot upload them, and they are listed only on request. */
 export const MESSAGE_BATCH = 'message_batch';
 export const FILE_PURPOSES = [...UPLOAD_PURPOSES, MESSAGE_BATCH] as const;
 export type FilePurpose = (typeof FILE_PURPOSES)[number];

@@ -61,7 +61,7 @@ const PATCH_PIXELS = 28;
 const MIN_IMAGE_TOKENS = 256;
 /** Larger images are scaled down by the models. */
 const MAX_IMAGE_TOKENS = 16_384;
-/** Of an image whose dimensions are not known. */
+/** Tokens of an image whose dimensions are not known. */
 export const UNKNOWN_IMAGE_TOKENS = 1_536;
 
 /** Used until the engine has counted. */

@@ -71,9 +71,9 @@ export interface ChatPreparation {
 /** What computes a model: the processor, or GPUs through a backend such as `cuda`. */
 export interface Accelerator {
   backend: string;
-  /** Of the GPUs. */
+  /** Names of the GPUs. */
   names: readonly string[];
-  /** Of all GPUs together. */
+  /** Memory of all GPUs together. */
   memoryBytes: number;
 }
 
@@ -120,7 +120,7 @@ export interface MachineShape {
   /** For all engine processes. */
   memoryBytes: number;
   accelerator: Accelerator;
-  /** Of the model. */
+  /** Context length of the model, in tokens. */
   contextLength: number;
   directory: string;
   /** The fastest layout that a trial on this machine has found. */
@@ -129,7 +129,7 @@ export interface MachineShape {
 
 export interface LayoutShape {
   processes: number;
-  /** Of each process. */
+  /** Threads of each process. */
   threads: number;
 }
 
@@ -171,7 +171,7 @@ export interface Layout extends LayoutShape {
 export interface WeightFacts {
   /** The longest context that the model was made for. */
   contextLength?: number | undefined;
-  /** Of its vectors. */
+  /** Dimensions of its vectors. */
   dimensions?: number | undefined;
   /** It takes images beside texts. */
   images?: boolean | undefined;

@@ -45,7 +45,7 @@ export interface EngineModel extends AsyncDisposable {
 export interface ComputeDevice {
   /** `cpu`, or what drives the GPUs, such as `cuda`. */
   backend: string;
-  /** Of the GPUs. */
+  /** Names of the GPUs. */
   names: readonly string[];
   /** Those of the model's layers that are on GPUs. */
   gpuLayers: number;

@@ -174,7 +174,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
     return { regions: [...new Set([...own.regions, ...regions])].sort(), status: 'ready' };
   }
 
-  /** Of the engine here and the upstreams together, as `serving` says it. */
+  /** Adds the status of the local engine and the upstreams together, as `serving` gives it. */
   function withStatus(report: EngineReport): EngineReport {
     const model = models.get(report.model);
     if (model === undefined || report.status === 'loading') return report;

@@ -89,7 +89,7 @@ type ProcessSpec = Parameters<typeof startEngineProcess>[0]['spec'];
 
 /** For requests that run on a model while it is removed or unloaded. */
 const REMOVED_GRACE_MS = 30_000;
-/** Of the memory of GPUs: the driver and other programs take some. */
+/** Share of the memory of GPUs to use: the driver and other programs take some. */
 const VIDEO_SHARE = 0.92;
 
 /** What the models of each driver run on. Found out when the first of them is loaded. */

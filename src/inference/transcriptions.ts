@@ -36,7 +36,7 @@ const billable = (seconds: number): number => Math.ceil(seconds);
 
 /** An estimate, because the length is known only after decoding: 128 kbit/s, between Opus speech and raw samples. */
 const BYTES_PER_SECOND = 16_000;
-/** Of fast English speech. */
+/** Tokens per second of fast English speech. */
 const TOKENS_PER_SECOND = 4;
 
 function estimateOf(bytes: number): InferenceEstimate {

@@ -5,7 +5,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 export interface WorkerMetrics {
   number: number;
-  /** Of all workers, as Prometheus reads them. */
+  /** Metrics of all workers, as Prometheus reads them. */
   allMetrics(): Promise<string>;
 }
 

@@ -5,7 +5,7 @@ import { modelPaths, type StoredModel } from './model-paths.ts';
 import { createLocalSource } from './sources/file.ts';
 
 export interface InPlaceWeightsDependencies {
-  /** Of the store, which records what was verified. */
+  /** Directory of the store, which records what was verified. */
   directory: string;
   /** Base of relative paths. */
   bundledDirectory: string;

@@ -10,7 +10,7 @@ import { pullFromFirst } from './pull.ts';
 import type { RemoteSource } from './sources/source.ts';
 
 export interface InstallerDependencies {
-  /** Of the store. */
+  /** Directory of the store. */
   directory: string;
   clock: Clock;
   logger: Pick<Logger, 'info' | 'warn'>;
@@ -54,7 +54,7 @@ export function createInstaller({ directory, clock, logger, statFileSystem, sign
     ): Promise<void> {
       await makeFolder(directory);
       await using _lock = await acquireLock(paths.lock, signal);
-      // Of two models with the same file, the second waits and links the file of the first.
+      // The second of two models with the same file waits and links the file of the first.
       const shared = contentLock(directory, model);
       await using _shared = shared === undefined ? undefined : await acquireLock(shared, signal);
       // Another process may have pulled it while this one waited for the lock.

@@ -13,7 +13,7 @@ export interface NewConversationItems {
 export interface ConversationItemQuery {
   order: 'asc' | 'desc';
   limit: number;
-  /** Of the items together. A page has at least one item, however large. */
+  /** Largest size of the items together. A page has at least one item, however large. */
   maxBytes: number;
   /** The page begins after this item. */
   after?: string | undefined;

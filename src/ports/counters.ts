@@ -60,7 +60,7 @@ export interface RateLevels {
 
 export interface BudgetLevel {
   spentNanoUsd: number;
-  /** Of requests that are running. */
+  /** Reserved for requests that are running. */
   reservedNanoUsd: number;
   exceeded: boolean;
 }

@@ -29,10 +29,10 @@ export interface AccountRepository {
 }
 
 export interface KeyReplacement {
-  /** Of the old key. */
+  /** Changes of the old key. */
   changes: Changes<KeyRights & Pick<ApiKey, 'revokedAt'>>;
   next: { key: ApiKey; hash: string };
-  /** Of both. */
+  /** Audit entries of both keys. */
   entries: readonly AuditEntry[];
 }
 
@@ -101,11 +101,11 @@ export interface RevisionRepository {
 }
 
 export interface AuditFilter {
-  /** Of the target. */
+  /** Account of the target. */
   accountId?: string | undefined;
-  /** Of the key, `operator` or `server`. */
+  /** Id of the key, `operator` or `server`. */
   actorId?: string | undefined;
-  /** Of the key. */
+  /** Account of the key. */
   actorAccountId?: string | undefined;
   action?: AuditAction | undefined;
   targetId?: string | undefined;

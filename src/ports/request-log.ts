@@ -16,7 +16,7 @@ export interface RequestEntry extends Consumption {
   version: string | null;
   region: string | null;
   status: number;
-  /** Of the error. */
+  /** Error code. */
   code: string | null;
   costNanoUsd: number;
   durationMs: number;
@@ -55,7 +55,7 @@ export interface LatencyQuery {
   start: number;
   end: number;
   bucket: 'five_minutes' | 'hour' | 'day';
-  /** Of the time zone. */
+  /** Offsets of the time zone. */
   offsets: readonly OffsetSpan[];
 }
 

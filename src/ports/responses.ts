@@ -4,9 +4,9 @@ import type { Quota, StoredAmount } from './quotas.ts';
 
 export interface ResponseCreation {
   quota: Quota;
-  /** Of a background response: what to run. */
+  /** What to run, for a background response. */
   request?: string | undefined;
-  /** Of an account: background responses that have not ended. 0: no limit. */
+  /** Most background responses of an account that have not ended. 0: no limit. */
   maxActive?: number | undefined;
   /** The responses that it continues. They are kept at least as long as it is. */
   ancestors?: readonly string[] | undefined;

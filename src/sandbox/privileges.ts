@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
-/** Of util-linux or BusyBox. */
+/** Where util-linux or BusyBox install it. */
 const PATHS = ['/usr/bin/setpriv', '/bin/setpriv', '/usr/sbin/setpriv'];
 const FLAG = '--no-new-privs';
 /** BusyBox has no such flag. Processes that must end with the server in any case watch it themselves (runtime/end-with-parent.ts). */
@@ -41,7 +41,7 @@ export function withoutNewPrivileges(command: string, args: readonly string[]): 
 const SHELL = '/bin/sh';
 
 export interface ProcessLimits {
-  /** Of everything the process allocates or reserves for writing. */
+  /** Limit of everything the process allocates or reserves for writing. */
   memoryBytes: number;
   /** The process is killed when it has used this much. Not wall time, which also passes on a busy machine. */
   cpuSeconds: number;

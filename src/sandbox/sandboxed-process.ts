@@ -21,7 +21,7 @@ export interface SandboxedProgram<Reason extends string> {
   argument: object;
   /** It reads standard input. */
   hasInput?: boolean;
-  /** Of the kernel. */
+  /** Limits that the kernel enforces. */
   limits?: ProcessLimits;
   /** Above 0, other processes go first. */
   niceness?: number;

@@ -3,7 +3,7 @@ import { money } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { isBroken, Status } from '../engines/engine-facts.tsx';
 
-/** Of the filter. The API calls a model that is being loaded cold. */
+/** Choices of the filter. The API calls a model that is being loaded cold. */
 export const MODEL_STATUSES = ['ready', 'cold', 'unavailable'];
 
 export interface ModelState {

@@ -24,7 +24,7 @@ export interface S3BlobOptions {
   bucket: string;
   /** Start of all keys, without a slash at its end; may be empty. */
   prefix: string;
-  /** Of a server other than AWS. */
+  /** Address of a server other than AWS. */
   endpoint?: string | undefined;
   region: string;
   /** Gives links for downloads. */

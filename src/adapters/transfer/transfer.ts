@@ -9,7 +9,7 @@ import { isEqual, proveRows, type RowsProof } from './proof.ts';
 
 export interface TransferOptions extends CopyEvents {
   dataDir: string;
-  /** Of the PostgreSQL database. */
+  /** Address of the PostgreSQL database. */
   url: string;
   /** Where the bytes of files go; undefined: they stay on the disk. */
   blobs: BlobStore | undefined;

@@ -21,7 +21,7 @@ export const addedFolders = (dataDir: string): AddedFolders => ({
 
 const fileOf = (folder: string, slug: string): string => join(folder, `${slug}.yaml`);
 
-/** Slugs become paths, so a text that is none must not get that far. */
+/** Slugs become paths: refuse anything else here. */
 export const isAdded = ({ catalog, upstreams }: AddedFolders, slug: string): boolean =>
   isSlug(slug) && (existsSync(fileOf(catalog, slug)) || existsSync(fileOf(upstreams, slug)));
 

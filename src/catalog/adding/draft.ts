@@ -9,7 +9,7 @@ export interface AddOptions {
   modality?: Modality | undefined;
   contextLength?: number | undefined;
   dimensions?: number | undefined;
-  /** Of an embedding model in ONNX. */
+  /** Pooling of an embedding model in ONNX. */
   pooling?: Pooling | undefined;
   /** The upstream's name for the model, where it serves several. */
   name?: string | undefined;
@@ -27,7 +27,7 @@ export interface ModelDraft {
   upstream?: ({ model: string; url: string; kind: string; name: string } & Record<string, unknown>) | undefined;
 }
 
-/** Of an ONNX model that is not complete. */
+/** What to say about an ONNX model that is not complete. */
 export const ONNX_FILES =
   "model.onnx or model_quantized.onnx, CLIP's text_model.onnx and vision_model.onnx, or Whisper's encoder_model.onnx and decoder_model_merged.onnx, in it or in its folder onnx";
 

@@ -95,7 +95,7 @@ function teiFacts(info: Json): Facts {
   return { kind: 'tei', modality, contextLength: number(info.max_input_length) };
 }
 
-/** Of Ollama, unless `num_ctx` of the model or OLLAMA_CONTEXT_LENGTH says otherwise. It silently cuts longer prompts. */
+/** Context of Ollama, unless `num_ctx` of the model or OLLAMA_CONTEXT_LENGTH says otherwise. It silently cuts longer prompts. */
 const OLLAMA_CONTEXT = 4096;
 
 function ollamaFacts(id: string, shown: Json | undefined, loaded: Json | undefined): Facts {
@@ -138,7 +138,7 @@ async function factsOf(model: ListedModel, { probe }: Client): Promise<Facts> {
   const props = await probe('/props');
   if (model.owned_by === 'llamacpp' || props !== undefined) {
     const settings = isJson(props?.default_generation_settings) ? props.default_generation_settings : {};
-    // Of one request; the model itself may have been made for more.
+    // The context of one request; the model itself may have been made for more.
     const contextLength = number(settings.n_ctx) ?? number(model.meta?.n_ctx) ?? number(model.meta?.n_ctx_train);
     const vision = model.architecture?.input_modalities?.includes('image');
     return { kind: 'llama-server', contextLength, dimensions: model.meta?.n_embd, vision };

@@ -55,7 +55,8 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
   }
   const store = await openConfiguredStore(config, {
     journal: {
-      onError: (error) => logger.error({ err: error }, 'the ledger does not take rows, they wait in its journal'),
+      onError: (error) =>
+        logger.error({ err: error }, 'failed to append rows to the ledger, keeping them in the journal'),
     },
   });
   const isMyTurn = createTurns(store, identity);

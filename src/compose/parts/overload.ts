@@ -1,6 +1,6 @@
 import type { ModelParts } from './models.ts';
 
-/** Of this process's time. Beyond it, requests wait for each other. */
+/** Share of this process's time beyond which requests wait for each other. */
 const OVERLOAD = 0.9;
 
 /** Whether this process has been busy for a few calls while there are interactive requests. */

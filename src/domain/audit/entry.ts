@@ -25,9 +25,9 @@ export type AuditVia = (typeof AUDIT_VIAS)[number];
 
 /** Names are those at the time of the change, here and below. */
 export interface AuditActor {
-  /** Of the key; `operator` for the command line, `server` for the server itself. */
+  /** Id of the key; `operator` for the command line, `server` for the server itself. */
   id: string;
-  /** Of the key, or of the operator's user on the host. */
+  /** Name of the key, or of the operator's user on the host. */
   name: string | null;
   accountId: string | null;
   accountName: string | null;
@@ -40,7 +40,7 @@ export interface ChangeOrigin {
   via: AuditVia;
   actor: AuditActor;
   requestId: string | null;
-  /** Of the client. */
+  /** Address of the client. */
   address: string | null;
 }
 

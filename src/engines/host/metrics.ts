@@ -9,7 +9,7 @@ export interface EngineMetrics {
   batchSize(model: string, inputs: number): void;
   tokens(model: string, used: { input: number; output: number }): void;
   restarted(model: string, reason: string): void;
-  /** Of all processes of the model; 0 when it was unloaded. */
+  /** Memory of all processes of the model; 0 when it was unloaded. */
   residentBytes(model: string, bytes: number): void;
   /** What a loaded model runs on; undefined when it was unloaded. */
   device(model: string, device: ComputeDevice | undefined): void;

@@ -46,7 +46,7 @@ const CACHE_BYTES_PER_TOKEN = 32 * 1024;
 
 const SEQUENCES = 4;
 const MAX_GPU_SEQUENCES = 32;
-/** Of the memory of GPUs, for the keys and values of one model's sequences. */
+/** Share of the memory of GPUs for the keys and values of one model's sequences. */
 const CACHE_SHARE = 0.25;
 /** Memory of a process that uses a GPU: its driver maps more than the processor's runtime does. */
 const GPU_PROCESS_BYTES = 512 * 1024 * 1024;

@@ -15,11 +15,11 @@ import {
 } from '../driver.ts';
 
 const encoder = {
-  /** Of Whisper: the encoder. */
+  /** For Whisper, the encoder. */
   model: fileName,
   tokenizer: fileName,
   /**
-   * Of a dynamically quantised model: `batch` (default) is fastest, but texts computed together change each other's vectors
+   * For a dynamically quantised model, `batch` (default) is fastest, but texts computed together change each other's vectors
    * slightly; `token` gives a text the same vector in every batch.
    */
   activationRanges: Type.Optional(Type.Enum(['batch', 'token'])),
@@ -71,7 +71,7 @@ const WEIGHTS_FACTOR = 1.8;
 
 /** Windows of audio that Whisper decodes together: a token for four takes 1.7 times as long as for one (tiny and base, 1 thread). */
 export const WINDOWS_TOGETHER = 4;
-/** Of the output of Whisper's encoder for 30 s of audio. */
+/** Frames that Whisper's encoder gives for 30 s of audio. */
 const FRAMES = 1_500;
 const FLOAT_BYTES = 4;
 /** What the runtime and the vocabulary take besides. */
@@ -80,7 +80,7 @@ const WHISPER_BYTES = 256 * 1024 * 1024;
 const PROJECTIONS = 2.2;
 /** Attention matrices of a layer that exist at a time. */
 const ATTENTIONS = 2;
-/** Of the keys and values of a window: the runtime's own buffers, and copies when a window leaves the batch. */
+/** How often the keys and values of a window are in memory: the runtime's own buffers, and copies when a window leaves the batch. */
 const CACHES = 2.3;
 
 /**

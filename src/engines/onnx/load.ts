@@ -7,7 +7,7 @@ import { type Encoder, loadEncoder } from './encoder.ts';
 import { createLateInteraction } from './late-interaction.ts';
 
 const TOKEN_VECTORS = ['last_hidden_state', 'token_embeddings'];
-/** Of a CLIP model: projected into the space of its images. */
+/** Output of a CLIP model: projected into the space of its images. */
 const TEXT_VECTORS = ['text_embeds'];
 
 export async function load(spec: LoadSpec<OnnxOptions>): Promise<EngineModel> {

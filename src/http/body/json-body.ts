@@ -107,7 +107,7 @@ async function parseArriving(arrival: Arrival, signal: AbortSignal): Promise<unk
 
 /** Bodies of an account that are received at once have at most this many times the size of the largest one. */
 const LARGEST_AT_ONCE = 8;
-/** Of requests without a key: a sign-in needs a few hundred bytes. */
+/** Largest body without a key: a sign-in needs a few hundred bytes. */
 const ANONYMOUS_BYTES = 16_384;
 /** Joined beyond it: a chunk of one byte takes some 200 bytes of memory. */
 const MAX_CHUNKS = 256;

@@ -36,7 +36,7 @@ const openAt = (isArray: boolean, start: number): OpenContainer => ({
 });
 
 function emptyArray(): unknown[] {
-  // Of the general kind from the start: V8 copies an array of numbers when something else is added.
+  // A general array from the start: V8 copies an array of numbers when something else is added.
   const items: unknown[] = [''];
   items.pop();
   return items;

@@ -40,7 +40,7 @@ export function watchConnections(server: Server, { writeTimeoutMs }: OpenConnect
     socket.once('close', () => sockets.delete(socket));
   };
   server.on('connection', track);
-  // Of a TLS server: its encrypted connections were tracked until then.
+  // On a TLS server, encrypted connections were tracked until then.
   server.on('secureConnection', track);
 
   function destroyStalled(): void {

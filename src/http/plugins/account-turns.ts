@@ -4,7 +4,7 @@ import { type AccountTurns, createAccountTurns } from '../../admission/account-t
 import { errors } from '../../errors/errors.ts';
 import { disconnectSignal, principalOf } from '../request/request-record.ts';
 
-/** Of one account and kind. The console loads about as many lists at once. */
+/** Running requests of one account and kind. The console loads about as many lists at once. */
 const AT_ONCE = 4;
 const MAX_WAITING = 100;
 

@@ -3,7 +3,7 @@ import { createAccountAmounts } from '../../admission/account-amounts.ts';
 import { errors } from '../../errors/errors.ts';
 import { principalOf } from './request-record.ts';
 
-/** Of each account. A download keeps a connection to the blob store busy for as long as its client takes to read. */
+/** For each account. A download keeps a connection to the blob store busy for as long as its client takes to read. */
 const MAX_DOWNLOADS = 64;
 
 /** To be called before an answer that takes long. Throws when its account has too many of them running. */

@@ -4,9 +4,9 @@ import type { RequestEntry } from '../../ports/request-log.ts';
 import type { RequestText } from '../../ports/request-texts.ts';
 import { answerText } from './answer-text.ts';
 
-/** Of the body of an answer; with the marks of a stream it is many times longer than its text. */
+/** Longest body of an answer; with the marks of a stream it is many times longer than its text. */
 const MAX_BODY_CHARS = 2_097_152;
-/** Of one text in a request: images and sounds are sent as text too. */
+/** Longest text in a request: images and sounds are sent as text too. */
 const MAX_PART_CHARS = 65_536;
 
 /** Collects the body of an answer. */

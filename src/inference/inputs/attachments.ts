@@ -12,7 +12,7 @@ export interface InputFiles {
 
 export interface AttachmentLimits {
   maxPerRequest: number;
-  /** Of all together. */
+  /** Largest size of all together. */
   maxBytes: number;
 }
 

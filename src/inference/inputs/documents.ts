@@ -12,7 +12,7 @@ import type { ImageReference } from './images.ts';
 export interface DocumentReference {
   source: { pdfBase64: string } | { fileId: string };
   tag: DocumentFrame['tag'];
-  /** Of an uploaded file: its own name by default. */
+  /** Name of an uploaded file; its own by default. */
   name?: string | undefined;
   field: Field;
 }
@@ -23,7 +23,7 @@ export interface DocumentsService {
 }
 
 export interface DocumentsSettings extends AttachmentLimits {
-  /** Of all documents of one request together. */
+  /** Longest text of all documents of one request together. */
   maxCharacters: number;
 }
 
@@ -34,7 +34,7 @@ export interface DocumentsDependencies {
 }
 
 const PDF_MARK = '%PDF-';
-/** Of one UTF-16 character in UTF-8. */
+/** Longest UTF-16 character in UTF-8. */
 const MAX_CHARACTER_BYTES = 3;
 /** Text files that are read for one account at a time. A small request can name megabytes. */
 const TEXTS_AT_ONCE = 2;

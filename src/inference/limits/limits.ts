@@ -37,7 +37,7 @@ export interface BudgetWarning {
   owner: Budget['owner'];
   spentNanoUsd: number;
   limitNanoUsd: number;
-  /** Of the limit, rounded down. */
+  /** Percentage of the limit, rounded down. */
   percent: number;
 }
 

@@ -57,7 +57,7 @@ export function createLocalSource(spec: FileSource, bundledDirectory: string): L
       .filter((entry) => entry[kind]() && !entry.name.startsWith('.'))
       .map(({ name }) => name);
 
-  /** Of a directory without a list: what a model consists of, and not everything that its owner keeps there. */
+  /** Files of a directory without a list: what a model consists of, and not everything that its owner keeps there. */
   function modelFiles(): readonly WeightFile[] {
     const named = namedFiles();
     if (named.length > 0 || found === undefined) return named;

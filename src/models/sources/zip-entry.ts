@@ -5,7 +5,7 @@ import { createInflateRaw } from 'node:zlib';
 export type ReadRange = (from: number, to: number) => AsyncIterable<Uint8Array>;
 
 export interface ZipEntry {
-  /** Of the content. */
+  /** Size of the content. */
   bytes: number;
   compressedBytes: number;
   method: number;

@@ -10,7 +10,7 @@ export interface OwnKey {
   key: ApiKey;
   /** The tighter of those of the key and of its account. */
   limits: Readonly<Record<Modality, LimitSet>>;
-  /** Of this calendar month, UTC. */
+  /** Budget of this calendar month, UTC. */
   budget: {
     limitNanoUsd: number | null;
     spentNanoUsd: bigint;

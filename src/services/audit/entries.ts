@@ -66,7 +66,7 @@ const accountFields = (account: Account): AuditedFields => ({
   erasedAt: account.erasedAt,
 });
 
-/** Of keys and accounts, for their repositories. */
+/** Entries about keys and accounts, for their repositories. */
 export interface ChangeEntries {
   /** `rotatedFrom`: the old key of a rotation. */
   keyCreated(key: ApiKey, owner: Owner, rotatedFrom?: string): AuditEntry;

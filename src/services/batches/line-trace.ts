@@ -9,7 +9,7 @@ const MAX_ATTEMPTS = 16;
 
 export interface LineEnd {
   status: number;
-  /** Of the error. */
+  /** Error code. */
   code: string | null;
   time: number;
   durationMs: number;

@@ -7,7 +7,7 @@ export interface AddModelOptions {
   modality?: Modality | undefined;
   contextLength?: number | undefined;
   dimensions?: number | undefined;
-  /** Of an embedding model in ONNX. */
+  /** Pooling of an embedding model in ONNX. */
   pooling?: 'mean' | 'cls' | 'last' | undefined;
   /** The upstream's name for the model. */
   name?: string | undefined;

@@ -81,7 +81,7 @@ class PassedQuota extends Error {
 
 const NO_ROOM: CountedUpload = { add: () => false, end() {} };
 
-/** Of each account. An upload to S3 holds parts of the file in memory, for as long as its client takes to send it. */
+/** For each account. An upload to S3 holds parts of the file in memory, for as long as its client takes to send it. */
 const MAX_UPLOADS = 64;
 
 /** A form is this much larger than its file, at most. */

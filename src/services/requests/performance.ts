@@ -44,7 +44,7 @@ export interface PerformanceReport {
 }
 
 export interface PerformanceService {
-  /** Of one account, or of all. Throws 400 and 422. */
+  /** For one account, or for all. Throws 400 and 422. */
   report(accountId: string | undefined, request: PerformanceRequest): Promise<PerformanceReport>;
 }
 

@@ -36,7 +36,7 @@ export function createRequestRecorder(dependencies: RequestRecorderDependencies)
 
   async function write(): Promise<void> {
     isDue = false;
-    // Without those that arrive meanwhile: they would be a small commit, and those that arrive during it the next one.
+    // Entries that arrive now wait for the next commit, which is larger then.
     const written = groups;
     groups = [];
     for (const group of written) {

@@ -14,7 +14,7 @@ export interface ResponsesSettings {
   quotaBytes: number;
   quotaResponses: number;
   maxActivePerAccount: number;
-  /** Of what one request continues or refers to. */
+  /** Largest size of what one request continues or refers to. */
   maxHistoryBytes: number;
 }
 

@@ -25,14 +25,14 @@ export interface UsageReport {
 }
 
 export interface UsageService {
-  /** Of one account, or of all. Throws 400 for invalid requests and 422 when the report would be too large. */
+  /** For one account, or for all. Throws 400 for invalid requests and 422 when the report would be too large. */
   report(accountId: string | undefined, request: UsageRequest): Promise<UsageReport>;
 }
 
 export interface UsageDependencies {
   usage: UsageReader;
   clock: Clock;
-  /** Of one report. */
+  /** Most buckets of one report. */
   maxBuckets?: number | undefined;
 }
 

@@ -148,7 +148,7 @@ describe('an upstream that was not started for embeddings', () => {
     const problem = 'status 501: This server does not support embeddings. Start it with `--embeddings`';
     expect(bench.model.health()).toMatchObject([{ healthy: true, misconfigured: true, problem }]);
     expect(bench.log).toEqual([
-      { fields: expect.objectContaining({ problem }), message: 'upstream was not started for requests of this model' },
+      { fields: expect.objectContaining({ problem }), message: 'upstream refuses this task, check how it was started' },
     ]);
     // It was started again.
     await embed({ inputs: ['a'] });

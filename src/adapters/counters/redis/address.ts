@@ -15,7 +15,7 @@ export interface RedisAddress {
   tls?: { ca?: string | undefined } | undefined;
   username?: string | undefined;
   password?: string | undefined;
-  /** Of the sentinels, where it differs. */
+  /** Password of the sentinels, where it differs. */
   sentinelPassword?: string | undefined;
   database: number;
 }

@@ -20,7 +20,7 @@ const AWAY = [
   UNKNOWN_DATABASE,
   '40', // undone by the server; conflicts have a message of their own
   '53', // no memory, or no connection left
-  '55P03', // a lock was not to be had in time
+  '55P03', // lock timeout
   '57', // stopped or cancelled by the operator, or not started yet
   '58', // failures of its disk
 ];
@@ -34,7 +34,7 @@ export const isConflict = (error: unknown): boolean =>
 /** The error of the ports for an error of PostgreSQL. */
 export function toStoreError(error: unknown): unknown {
   const { message } = error as Error;
-  // Of the code on this side, such as a value that a number cannot hold.
+  // An error of our own code, such as a value that a number cannot hold.
   if (error instanceof TypeError || error instanceof RangeError) return error;
   if (!(error instanceof DatabaseError)) {
     return new StoreUnavailableError(`PostgreSQL does not answer: ${message || codeOf(error)}.`, { cause: error });

@@ -12,7 +12,7 @@ const timeText = (time: number): string => time.toString(36).padStart(9, '0');
 
 interface Partition {
   name: string;
-  /** Of its billing ids; exclusive at the end. */
+  /** First billing id; the last one is exclusive. */
   from: string;
   to: string;
 }

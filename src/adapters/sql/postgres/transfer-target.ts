@@ -75,7 +75,7 @@ async function refuseOtherData(client: Client): Promise<void> {
 export interface TransferTargetOptions {
   url: string;
   migrate(): Promise<void>;
-  /** Of the source. */
+  /** Identity of the source. */
   identity: string;
   now: number;
 }

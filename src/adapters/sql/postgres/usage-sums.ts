@@ -1,6 +1,6 @@
 const LENGTHS_MS = { usage_quarters: 900_000, usage_hours: 3_600_000, usage_days: 86_400_000 };
 
-/** Of advisory locks. Any number that no other program uses in this database. */
+/** Class of the advisory locks. Any number that no other program uses in this database. */
 const LOCK_CLASS = 740_261_781;
 const LAST_SLOT = 63;
 

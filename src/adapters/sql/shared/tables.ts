@@ -56,7 +56,7 @@ export interface RevisionsTable {
 
 /** The last changes of keys and accounts. */
 export interface KeyChangesTable {
-  /** Of the topic `keys` after the change. */
+  /** Revision of the topic `keys` after the change. */
   revision: number;
   account_id: string;
   /** Null: the account itself has changed. */
@@ -239,7 +239,7 @@ export interface RequestLogTable {
   /** The time in hours. */
   hour: number;
   account_id: string;
-  /** Of `ledger_series`; its model and region are empty where they were not known. */
+  /** A row of `ledger_series`, whose model and region are empty where they were not known. */
   series_id: number;
   version: string | null;
   endpoint: string;
@@ -273,7 +273,7 @@ export interface AuditLogTable {
   target_kind: string;
   target_id: string;
   target_name: string;
-  /** Of the target. */
+  /** Account of the target. */
   account_id: string | null;
   account_name: string | null;
   changes: string;
@@ -294,7 +294,7 @@ export interface ResponsesTable {
   expires_at_ms: number;
   input: string;
   content: string;
-  /** Of input, content and request; of recorded events too when it has ended. */
+  /** Size of input, content and request, and of recorded events when it has ended. */
   bytes: number;
   /** Null: it has ended. */
   request: string | null;
@@ -310,7 +310,7 @@ export interface ConversationsTable {
   metadata: string;
   created_at_ms: number;
   expires_at_ms: number;
-  /** Of its items. */
+  /** Size of its items. */
   bytes: number;
 }
 

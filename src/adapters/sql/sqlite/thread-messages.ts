@@ -21,7 +21,7 @@ export interface ThreadOptions {
   /** `full`: a commit survives a power cut. `normal`: it survives a killed process, but not always a power cut. */
   synchronous: 'full' | 'normal';
   busyTimeoutMs: number;
-  /** Of the writer, for urgent writes when the disk is full. */
+  /** Space that the writer keeps for urgent writes when the disk is full. */
   reserveBytes: number;
 }
 

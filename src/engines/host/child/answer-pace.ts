@@ -12,7 +12,7 @@ export interface AnswerPace {
 
 /** With fewer waiting calls every answer is sent at once. */
 const MIN_WAITING = 8;
-/** Of the time that the waiting calls will take. */
+/** Share of the time that the waiting calls will take. */
 const SHARE_OF_BACKLOG = 1 / 4;
 const MAX_GAP_MS = 40;
 /** Over how many answers the time for one is smoothed. */

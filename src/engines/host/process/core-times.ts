@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Of all threads of a process together, since they began. */
+/** Times of all threads of a process together, since they began. */
 export interface CoreTimes {
   /** On a core. */
   ranMs: number;

@@ -15,7 +15,7 @@ export interface EngineProcessOptions {
   spec: LoadSpec;
   /** The driver's module, which the process imports. */
   module: URL;
-  /** Of the JavaScript in it; undefined: unrestricted. */
+  /** Rights of the JavaScript in it; undefined: unrestricted. */
   rights: EngineRights | undefined;
   /** Variables of the server; only harmless ones are passed on. */
   environment: Readonly<Record<string, string | undefined>>;

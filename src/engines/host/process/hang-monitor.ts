@@ -18,7 +18,7 @@ export interface HangMonitorOptions {
   hangTimeoutMs: number;
   /** Whether the process has work that waits for it. */
   busy(): boolean;
-  /** Of the process so far. Undefined: unknown. */
+  /** Core times of the process so far. Undefined: unknown. */
   coreTimes(): CoreTimes | undefined;
   /** `starved`: the process had no core to work on since the last tick. */
   onTick?(starved: boolean): void;

@@ -22,7 +22,7 @@ const MIN_WEIGHT = 1 / 32;
 const CHARS_PER_TOKEN = 4;
 /** To decode an image and to run it takes about as long as 500 tokens. */
 const IMAGE_WEIGHT = 1 / 32;
-/** Of the data URLs in a chunk, which is sent as one frame. */
+/** Most characters of data URLs in a chunk, which is sent as one frame. */
 const CHUNK_URL_CHARS = 67_108_864;
 
 function weightOf(input: EmbeddingInput): number {

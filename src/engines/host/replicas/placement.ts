@@ -6,7 +6,7 @@ import type { CallContext, Priority } from '../../engine.ts';
  * inputs of equal length make the best batches. A process takes about two full chunks at a time: one to work on and the next one.
  * Other calls wait here, so a small request goes before the chunks of a large one.
  *
- * Of requests that were cut into parts, a process gets only the next two: one that shares its core with other programs is slower, and what
+ * A process gets only the next two parts of a request that was cut: one that shares its core with other programs is slower, and what
  * it was given early would be waited for while others are idle.
  */
 const SEAT_WEIGHT = 2;
@@ -44,7 +44,7 @@ export interface Placement<P> {
 
 interface Load {
   weight: number;
-  /** Of small calls only. */
+  /** Weight of small calls only. */
   smallWeight: number;
   calls: number;
   parts: number;

@@ -6,7 +6,7 @@ export type WireImage = Omit<ImageInput, 'url'>;
 
 export interface SplitInputs {
   inputs: readonly (TextInput | WireImage)[];
-  /** Of the data URLs, in the order of the images. */
+  /** Lengths of the data URLs, in the order of the images. */
   byteLengths: readonly number[];
   body: Uint8Array;
 }

@@ -6,7 +6,7 @@ import type { ChatRequest } from '../../engine.ts';
  * would block the event loop.
  */
 export interface LongText {
-  /** Of the message, or 0 for a prompt that is one text. */
+  /** Index of the message, or 0 for a prompt that is one text. */
   index: number;
   bytes: number;
 }

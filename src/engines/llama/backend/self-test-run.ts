@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url';
 import { selfTestModel } from './test-model.ts';
 
 export interface SelfTestResult {
-  /** Of the GPUs. */
+  /** Names of the GPUs. */
   names: readonly string[];
-  /** Of all GPUs together. */
+  /** Memory of all GPUs together. */
   memoryBytes: number;
 }
 

@@ -1,6 +1,6 @@
 import type { RequestGrammars } from './request-grammars.ts';
 
-/** Of all texts in them. */
+/** Characters of all texts in the grammars. */
 export function grammarCharacters({ format = '', calls }: RequestGrammars): number {
   const ofTools = (calls?.tools ?? []).map(({ grammar, tagged }) => {
     const rules = tagged?.rules.map(([name, body]) => name.length + body.length) ?? [];

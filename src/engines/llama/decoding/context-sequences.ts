@@ -15,7 +15,7 @@ export interface ContextSequences {
 export interface ContextSequencesOptions {
   context: LlamaContext;
   batching: Batching;
-  /** Of the batch that `batching` has just chosen. */
+  /** Threads for the batch that `batching` has just chosen. */
   threads(): number;
   warn(text: string): void;
   /** Finds the native objects of the library. */

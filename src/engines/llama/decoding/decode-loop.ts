@@ -5,7 +5,7 @@ import type { Batching } from './batching.ts';
 /** Tokens of one sequence to compute in one batch, and to choose the next one from. */
 export interface Step extends BatchItem {
   readonly sequenceId: number;
-  /** Of its first token in the sequence. */
+  /** Position of its first token in the sequence. */
   readonly position: number;
   /** Starts to choose the token after the last one, whose logits are at this place, and is settled when that is done. */
   readonly choose?: ((place: number) => Promise<void>) | undefined;
@@ -32,7 +32,7 @@ export interface DecodeLoopOptions {
   context: AddonContext;
   batching: Pick<Batching, 'strategy'>;
   batchSize: number;
-  /** Of the batch that the strategy has just chosen. */
+  /** Threads for the batch that the strategy has just chosen. */
   threads(): number;
 }
 

@@ -16,7 +16,7 @@ export class DirectSteps implements TokenSteps {
   /** What is computed next, if the caller sends nothing else. */
   #upcoming: readonly Token[];
   #step: Step | undefined;
-  /** Of a step that the caller has not asked for yet. */
+  /** Outcome of a step that the caller has not asked for yet. */
   #outcome: Outcome | undefined;
   #settle: ((outcome: Outcome) => void) | undefined;
   #isFirst = true;

@@ -13,7 +13,7 @@ export interface EvaluationInput {
   reproducible: boolean;
   /** Decoding steps run alone too. */
   alone: boolean;
-  /** Of a reproducible prompt. */
+  /** Tokens in a chunk of a reproducible prompt. */
   chunkTokens: number;
   batching: Batching;
   sampling: SequenceEvaluateOptions;

@@ -12,9 +12,9 @@ export interface ThreadGovernor {
 
 /** Processor time since some start, in milliseconds. */
 export interface ProcessorUsage {
-  /** Of all programs on all cores. */
+  /** Time of all programs on all cores. */
   busyMs: number;
-  /** Of this process. */
+  /** Time of this process. */
   ownMs: number;
   cores: number;
 }

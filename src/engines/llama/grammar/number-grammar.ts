@@ -56,7 +56,7 @@ function integerGrammar({ min, max }: NumberRange): string | undefined {
 
 /**
  * A GBNF expression for numbers of a range, undefined when none can be written. It may leave out some values near a bound
- * that is no integer. It never accepts a wrong one.
+ * that is not an integer. It never accepts a wrong one.
  */
 export function numberGrammar(
   { min, max }: NumberRange,

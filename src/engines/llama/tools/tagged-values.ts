@@ -14,7 +14,7 @@ export type ValueForm =
   | { kind: Exclude<ValueKind, 'json'>; alternatives: string[]; textsWithTags: string[] }
   | undefined;
 
-/** Of unbounded text, which reaches to its end tag. */
+/** Rule for unbounded text, which reaches to its end tag. */
 export const ANY_TEXT = 'any-text';
 
 /** Characters of text that could not begin a tag. */
@@ -83,7 +83,7 @@ export function valueForm(schema: unknown, conversion: Conversion, place: Place)
 export function addAnyText(rules: GrammarRules, valueEnd: string): string {
   const places = [...valueEnd].map((character, at) => ({ character, name: rules.reserve(`${ANY_TEXT}-${at}`) }));
   const [start, second] = places;
-  if (!start || !second) throw new Error(`'${valueEnd}' is no tag`);
+  if (!start || !second) throw new Error(`'${valueEnd}' is not a tag`);
   for (const [at, { character, name }] of places.entries()) {
     const next = places[at + 1]?.name ?? '';
     const more =

@@ -26,7 +26,7 @@ export interface CallRequest {
   tools: readonly ToolDefinition[] | undefined;
   choice: ToolChoice | undefined;
   parallel: boolean;
-  /** Of the whole request. */
+  /** Budget of the whole request. */
   budget?: CompileBudget | undefined;
 }
 

@@ -25,7 +25,7 @@ export interface ImageGeometry {
   part: Region | undefined;
   /** Size of that part after resizing. */
   resized: Size;
-  /** Of the resized part. */
+  /** Region of the resized image that is used. */
   crop: Region;
 }
 
@@ -39,7 +39,7 @@ const BICUBIC = 3;
 const CLIP_MEAN = [0.48145466, 0.4578275, 0.40821073];
 const CLIP_STD = [0.26862954, 0.26130258, 0.27577711];
 /**
- * Of an image that is longer than this many times its shorter edge, only the middle is resized: the model sees no more, and the whole would
+ * Only the middle of an image that is longer than this many times its shorter edge is resized: the model sees no more, and the whole would
  * become a band of millions of pixels.
  */
 const MAX_RATIO = 4;

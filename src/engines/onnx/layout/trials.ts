@@ -8,7 +8,7 @@ import type { OnnxOptions } from '../driver.ts';
 import { TRIAL_BATCH, type TrialOrder } from './trial-order.ts';
 
 const ENTRY = fileURLToPath(new URL('./trial-entry.ts', import.meta.url));
-/** Of the whole trial; it takes about a second for each layout. */
+/** Limit of the whole trial, which takes about a second for each layout. */
 const TIMEOUT_MS = 30_000;
 
 export function fingerprint(): string {

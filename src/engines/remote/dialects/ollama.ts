@@ -40,7 +40,7 @@ function offeredTools(tools: readonly ToolDefinition[], choice: ToolChoice | und
 
 /** The smallest context that Ollama chooses by itself. The catalog may believe in a larger one than the model was started with. */
 const DEFAULT_CONTEXT = 4_096;
-/** Of the context, for what the chat template and its system prompt add. */
+/** Share of the context for what the chat template and its system prompt add. */
 const TEMPLATE_SHARE = 1 / 4;
 /** Around each message, and for its role. */
 const TOKENS_PER_MESSAGE = 8;

@@ -1,6 +1,6 @@
 export interface Embedded {
   vectors: Float32Array[];
-  /** Of all inputs together; undefined if the upstream does not report it. */
+  /** Tokens of all inputs together; undefined if the upstream does not report them. */
   tokens: number | undefined;
 }
 

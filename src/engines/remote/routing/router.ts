@@ -223,7 +223,7 @@ export class Router {
   #noteUnfit(upstream: Upstream, { detail }: UpstreamFailure): void {
     if (upstream.unfitness === undefined) {
       const facts = { model: this.#slug, upstream: upstream.address, problem: detail };
-      this.#logger.warn(facts, 'upstream was not started for requests of this model');
+      this.#logger.warn(facts, 'upstream refuses this task, check how it was started');
     }
     upstream.unfitness = detail;
   }

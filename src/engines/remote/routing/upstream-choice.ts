@@ -74,7 +74,7 @@ export class UpstreamChoice {
 
 const hasRoomForBatches = ({ batchInFlight, batchSlots }: Upstream): boolean => batchInFlight < batchSlots;
 
-/** Of those with room. */
+/** The least loaded of those with room. */
 function leastLoaded(candidates: readonly Upstream[]): Upstream | undefined {
   let best: Upstream | undefined;
   for (const upstream of candidates) {

@@ -48,7 +48,7 @@ export interface Upstream {
   load(): number;
   path(route: Route): string;
   readonly transport: Transport;
-  /** Of its running calls. */
+  /** Deadlines of its running calls. */
   readonly deadlines: Deadlines;
   readonly authorization: Record<string, string>;
   /** Hides all secrets in an error of the upstream. */

@@ -1,7 +1,7 @@
 import { errors } from '../../../errors/errors.ts';
 import { KEY_FIELDS } from '../keys/schema.ts';
 
-/** Of routes for operators; the command line does the same directly on the store. */
+/** Shared by routes for operators; the command line does the same directly on the store. */
 export const config = {
   fieldNames: {
     ...KEY_FIELDS,

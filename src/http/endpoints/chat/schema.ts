@@ -94,7 +94,7 @@ const chatFields = {
   logprobs: optional(Type.Boolean(), 'Tell the log probability of each token'),
   top_logprobs: optional(
     Type.Integer({ minimum: 0, maximum: 20 }),
-    'So many likely tokens at each place, with `logprobs`',
+    'Number of most likely tokens to return at each position, with `logprobs`',
   ),
   response_format: optional(ResponseFormat, 'Text, any JSON object, or JSON that fits a schema'),
   tools: optional(Type.Array(Tool, { maxItems: 128 }), 'Functions that the model may call'),

@@ -7,7 +7,7 @@ export interface ViewerScript {
   content: Buffer;
   brotli: Buffer;
   gzip: Buffer;
-  /** Of the content, for its name. */
+  /** Hash of the content, for its name. */
   hash: string;
 }
 

@@ -10,7 +10,7 @@ export const RerankRequest = Type.Object({
     minItems: 1,
     description: 'Up to 1000 texts',
   }),
-  top_n: optional(Type.Integer({ minimum: 1 }), 'Answer with so many of the best; all by default'),
+  top_n: optional(Type.Integer({ minimum: 1 }), 'Return only the best N results; all by default'),
   return_documents: optional(Type.Boolean({ default: false }), 'Repeat the text of each document in the answer'),
 });
 

@@ -72,7 +72,7 @@ export const backgroundId = ({ billingId, startedAt }: RepeatableRun): string =>
 export interface PlanOptions {
   /** Overrides what the body says. */
   store?: boolean | undefined;
-  /** Of a background response. */
+  /** Only for a background response. */
   run?: RepeatableRun | undefined;
 }
 

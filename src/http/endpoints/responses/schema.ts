@@ -125,7 +125,10 @@ const createFields = {
     Type.Number({ minimum: -2, maximum: 2 }),
     'Makes tokens less likely the more often they occurred',
   ),
-  top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 }), 'So many likely tokens at each place'),
+  top_logprobs: optional(
+    Type.Integer({ minimum: 0, maximum: 20 }),
+    'Number of most likely tokens to return at each position',
+  ),
   max_output_tokens: optional(Type.Integer({ minimum: 1 }), 'Longest answer, reasoning included'),
   max_tool_calls: optional(Type.Integer({ minimum: 1 }), 'Of hosted tools, which there are none of'),
   metadata: optional(Metadata, 'Up to 16 texts of your own'),

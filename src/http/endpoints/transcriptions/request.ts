@@ -58,7 +58,7 @@ export function checkedBody(sent: unknown): TranscriptionBody {
 
 export interface TranscriptionFormOptions {
   directory: string;
-  /** Of one file. */
+  /** Largest size of one file. */
   maxBytes: number;
   /** Bounds the files of each account that are on the disk at a time. */
   received: AccountAmounts;

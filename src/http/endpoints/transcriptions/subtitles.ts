@@ -1,6 +1,6 @@
 /** Subtitles in the SubRip and WebVTT formats. */
 
-/** Of seconds. Models tell times in steps of 0.02 s; what the offset of a window adds behind that means nothing. */
+/** Seconds to hundredths. Models tell times in steps of 0.02 s; what the offset of a window adds behind that means nothing. */
 export const hundredths = (seconds: number): number => Math.round(seconds * 100);
 
 export interface Cue {
