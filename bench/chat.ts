@@ -7,7 +7,7 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { LlamaOptions } from '../src/engines/llama/driver.ts';
+import type { LlamaOptions } from '../packages/engines/src/llama/driver.ts';
 import { startServer } from '../test/acceptance/start-server.ts';
 import { weights } from '../test/models/weights.ts';
 import type { StreamFigures } from './chat/raw-llama.ts';

@@ -17,7 +17,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { loadTokenizer } from '../src/engines/onnx/tokenizer/tokenizer.ts';
+import { loadTokenizer } from '../packages/engines/src/onnx/tokenizer/tokenizer.ts';
 import { startServer } from '../test/acceptance/start-server.ts';
 import type { ClientOrder, ClientResult } from './embeddings/clients.ts';
 import { cpuTimes, type ProcessorTimes, setEnginePriority, timeOnCores } from './embeddings/processor-time.ts';

@@ -99,7 +99,15 @@ await writeFile(
 async function startBaobab(checkout: string, data: string): Promise<Program> {
   const flagsFile = join(checkout, 'bin/serve-flags.mjs');
   const { SERVE_FLAGS = [], FILE_THREADS = '16' } = existsSync(flagsFile) ? await import(flagsFile) : {};
-  const serve = [...SERVE_FLAGS, join(checkout, 'src/main.ts'), 'serve', '--port', '0', '--config', config];
+  const serve = [
+    ...SERVE_FLAGS,
+    join(checkout, 'packages/server/src/main.ts'),
+    'serve',
+    '--port',
+    '0',
+    '--config',
+    config,
+  ];
   return startProgram(pin(0, [process.execPath, ...serve]), {
     BAOBAB_DATA_DIR: join(directory.path, data),
     BAOBAB_API_KEY: KEY,

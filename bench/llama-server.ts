@@ -13,7 +13,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { askEngines } from '../src/control/client.ts';
+import { askEngines } from '../packages/server/src/control/client.ts';
 import { MODELS_DIR, startServer } from '../test/acceptance/start-server.ts';
 import { freePort } from '../test/fixtures/free-port.ts';
 import { createHttpStreams } from './chat/http-streams.ts';

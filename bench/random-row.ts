@@ -1,4 +1,4 @@
-import type { LedgerRow } from '../src/ports/ledger.ts';
+import type { LedgerRow } from '../packages/core/src/ports/ledger.ts';
 
 export const pick = (count: number): number => Math.floor(Math.random() * count);
 

@@ -2,8 +2,8 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { parseArgs } from 'node:util';
-import { createRemoteModel } from '../src/engines/remote/remote-model.ts';
-import { systemClock } from '../src/runtime/clock.ts';
+import { systemClock } from '../packages/core/src/runtime/clock.ts';
+import { createRemoteModel } from '../packages/server/src/upstreams/remote-model.ts';
 import { startFakeUpstream } from '../test/fixtures/fake-upstream.ts';
 
 /**

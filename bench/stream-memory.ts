@@ -38,17 +38,20 @@ const SETTLE_MS = 3_000;
 
 async function startServer(root: string, directory: string, upstream: string): Promise<Program> {
   const hook = ['--expose-gc', '--import', join(import.meta.dirname, 'replicas/heap-on-signal.ts')];
-  return startProgram([process.execPath, ...hook, ...SERVE_FLAGS, join(root, 'src/main.ts'), 'serve', '--port', '0'], {
-    BAOBAB_DATA_DIR: directory,
-    BAOBAB_API_KEY: KEY,
-    BAOBAB_LOG_LEVEL: 'error',
-    BAOBAB_LIMITS_CHAT_RPM: '100000000',
-    BAOBAB_LIMITS_CHAT_TPM: '1000000000000',
-    BAOBAB_UPSTREAMS: JSON.stringify([
-      { model: MODEL, url: `${upstream}/v1`, kind: 'openai', max_concurrency: 4 * count },
-    ]),
-    UV_THREADPOOL_SIZE: FILE_THREADS,
-  });
+  return startProgram(
+    [process.execPath, ...hook, ...SERVE_FLAGS, join(root, 'packages/server/src/main.ts'), 'serve', '--port', '0'],
+    {
+      BAOBAB_DATA_DIR: directory,
+      BAOBAB_API_KEY: KEY,
+      BAOBAB_LOG_LEVEL: 'error',
+      BAOBAB_LIMITS_CHAT_RPM: '100000000',
+      BAOBAB_LIMITS_CHAT_TPM: '1000000000000',
+      BAOBAB_UPSTREAMS: JSON.stringify([
+        { model: MODEL, url: `${upstream}/v1`, kind: 'openai', max_concurrency: 4 * count },
+      ]),
+      UV_THREADPOOL_SIZE: FILE_THREADS,
+    },
+  );
 }
 
 async function heapOf({ process: server }: Program): Promise<number> {

@@ -9,10 +9,10 @@ import { mkdir, mkdtempDisposable, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { decodeAudio } from '../src/audio/decode.ts';
-import type { LoadSpec } from '../src/engines/driver.ts';
-import type { OnnxOptions } from '../src/engines/onnx/driver.ts';
-import { load } from '../src/engines/onnx/load.ts';
+import type { LoadSpec } from '../packages/core/src/engine/driver.ts';
+import { decodeAudio } from '../packages/engines/src/audio/decode.ts';
+import type { OnnxOptions } from '../packages/engines/src/onnx/driver.ts';
+import { load } from '../packages/engines/src/onnx/load.ts';
 import { weights } from '../test/models/weights.ts';
 
 const { values } = parseArgs({

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely';
-import type { Tables } from '../src/adapters/sql/shared/tables.ts';
-import { usageQuery } from '../src/adapters/sql/shared/usage.ts';
-import { openStore } from '../src/adapters/store.ts';
-import type { Bucket, Grouping } from '../src/domain/usage-window.ts';
-import type { UsageQuery } from '../src/ports/usage.ts';
+import type { Bucket, Grouping } from '../packages/core/src/domain/usage-window.ts';
+import type { UsageQuery } from '../packages/core/src/ports/usage.ts';
+import type { Tables } from '../packages/server/src/adapters/sql/shared/tables.ts';
+import { usageQuery } from '../packages/server/src/adapters/sql/shared/usage.ts';
+import { openStore } from '../packages/server/src/adapters/store.ts';
 import { pick, randomRow } from './random-row.ts';
 
 /** Measures a usage report over a month with a million requests, and whether it delays short reads. */

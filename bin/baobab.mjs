@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Installs what is missing, then runs src/main.ts under the pinned Node.
+// Installs what is missing, then runs packages/server/src/main.ts under the pinned Node.
 import { spawn } from 'node:child_process';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
@@ -37,7 +37,7 @@ process.env.UV_THREADPOOL_SIZE ??= FILE_THREADS;
 chooseCompileCache();
 
 const command = process.argv.slice(2);
-const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+const main = fileURLToPath(new URL('../packages/server/src/main.ts', import.meta.url));
 const args = [...(command[0] === 'serve' ? SERVE_FLAGS : []), main, ...command];
 
 // With execve the server replaces this process, so signals reach it directly.

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pino from 'pino';
-import { VERSION } from '../src/compose/storage.ts';
-import { createServer, type ServerDependencies } from '../src/http/server.ts';
-import { createMetrics } from '../src/metrics/metrics.ts';
+import { VERSION } from '../packages/server/src/compose/storage.ts';
+import { createServer, type ServerDependencies } from '../packages/server/src/http/server.ts';
+import { createMetrics } from '../packages/server/src/metrics/metrics.ts';
 
 /** Routes keep their services or subscribe to them, so stand-ins are enough to describe the API. */
 const nothing = new Proxy(() => nothing, {

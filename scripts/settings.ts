@@ -2,8 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { isSecret } from '../src/config/secret-files.ts';
-import { SETTINGS } from '../src/config/settings.ts';
+import { isSecret } from '../packages/server/src/config/secret-files.ts';
+import { SETTINGS } from '../packages/server/src/config/settings.ts';
 
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll(homedir(), '~');
 

@@ -2,8 +2,8 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { SETTINGS } from '../src/config/settings.ts';
-import { KINDS } from '../src/errors/kinds.ts';
+import { KINDS } from '../packages/core/src/errors/kinds.ts';
+import { SETTINGS } from '../packages/server/src/config/settings.ts';
 
 const DEPLOY = join(import.meta.dirname, '../deploy');
 const read = (path: string) => readFileSync(join(DEPLOY, path), 'utf8');
@@ -26,7 +26,7 @@ describe('the files in deploy/', () => {
   });
 
   it('read only metrics that the service has', () => {
-    const sources = globSync('../src/metrics/*.ts', { cwd: DEPLOY })
+    const sources = globSync('../packages/server/src/metrics/*.ts', { cwd: DEPLOY })
       .map((path) => read(path))
       .join('\n');
     const { panels } = JSON.parse(read('compose/grafana/dashboards/baobab.json')) as {

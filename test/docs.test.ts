@@ -2,8 +2,8 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { drawPlots, PLOTS, readResults } from '../bench/plots.ts';
+import { KINDS } from '../packages/core/src/errors/kinds.ts';
 import { settingsPage } from '../scripts/settings.ts';
-import { KINDS } from '../src/errors/kinds.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const pages = globSync(['*.md', 'docs/**/*.md', 'training/*.md', 'models/**/*.md'], { cwd: ROOT }).toSorted();

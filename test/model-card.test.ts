@@ -1,7 +1,7 @@
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { loadCatalog } from '../src/catalog/load.ts';
+import { loadCatalog } from '../packages/server/src/catalog/load.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const SLUG = 'baobab/embed-multilingual';

@@ -9,8 +9,8 @@
 import { basename, dirname, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LlamaModel } from 'node-llama-cpp';
-import type { CallContext } from '../../src/engines/engine.ts';
-import { load } from '../../src/engines/llama/load.ts';
+import type { CallContext } from '../../packages/core/src/engine/engine.ts';
+import { load } from '../../packages/engines/src/llama/load.ts';
 import { median, printConditions } from '../measure.ts';
 
 const { values, positionals } = parseArgs({

@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { withRowWiseRanges } from '../../src/engines/onnx/graph/row-wise.ts';
+import { withRowWiseRanges } from '../../packages/engines/src/onnx/graph/row-wise.ts';
 
 export interface RawSetup {
   model: string;

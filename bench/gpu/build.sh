@@ -17,7 +17,7 @@ export PATH=$here/bin:/usr/local/cuda/bin:$PATH
 # Of the machine's own GPU without it. Naming it saves the compiler the code for later ones.
 [ -z "${ARCHITECTURE:-}" ] || export NODE_LLAMA_CPP_CMAKE_OPTION_CMAKE_CUDA_ARCHITECTURES=$ARCHITECTURE
 cd "$here/baobab"
-time node src/main.ts gpu build --backend "${BACKEND:-cuda}" --data-dir "$here/data" || [ "${BACKEND:-cuda}" = cpu ]
+time node packages/server/src/main.ts gpu build --backend "${BACKEND:-cuda}" --data-dir "$here/data" || [ "${BACKEND:-cuda}" = cpu ]
 tree=$(echo node_modules/node-llama-cpp/llama/localBuilds/linux-x64*)
 time (cmake -S node_modules/node-llama-cpp/llama -B "$tree" -DLLAMA_BUILD_TOOLS=ON -DLLAMA_BUILD_SERVER=ON -DLLAMA_OPENSSL=OFF \
   -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF >/dev/null && cmake --build "$tree" --target llama-server -j "$(nproc)" | tail -1)

@@ -8,7 +8,7 @@
  */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { padded, text, unsigned32, unsigned64 } from '../../src/engines/llama/gguf-encoding.ts';
+import { padded, text, unsigned32, unsigned64 } from '../../packages/engines/src/llama/gguf-encoding.ts';
 
 interface Shape {
   width: number;

@@ -84,7 +84,7 @@ export async function startBaobab({
   root = ROOT,
   ...options
 }: BaobabOptions): Promise<Side> {
-  const serve = [...SERVE_FLAGS, join(root, 'src/main.ts'), 'serve', '--port', '0'];
+  const serve = [...SERVE_FLAGS, join(root, 'packages/server/src/main.ts'), 'serve', '--port', '0'];
   const program = await startProgram(pinned(layout.servers(workers), [process.execPath, ...serve]), {
     BAOBAB_DATA_DIR: join(options.directory, name.replaceAll(/\W/g, '-')),
     BAOBAB_API_KEY: KEY,

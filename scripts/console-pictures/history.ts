@@ -1,8 +1,8 @@
-import type { Store } from '../../src/adapters/store.ts';
-import type { ModelEntry, Pricing } from '../../src/domain/model.ts';
-import { costNanoUsd } from '../../src/domain/pricing.ts';
-import type { LedgerRow } from '../../src/ports/ledger.ts';
-import type { RequestEntry } from '../../src/ports/request-log.ts';
+import type { ModelEntry, Pricing } from '../../packages/core/src/domain/model.ts';
+import { costNanoUsd } from '../../packages/core/src/domain/pricing.ts';
+import type { LedgerRow } from '../../packages/core/src/ports/ledger.ts';
+import type { RequestEntry } from '../../packages/core/src/ports/request-log.ts';
+import type { Store } from '../../packages/server/src/adapters/store.ts';
 
 const DAY_MS = 86_400_000;
 const DAYS = 30;

@@ -1,7 +1,7 @@
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openStore } from '../../src/adapters/store.ts';
-import { loadCatalog } from '../../src/catalog/load.ts';
+import { openStore } from '../../packages/server/src/adapters/store.ts';
+import { loadCatalog } from '../../packages/server/src/catalog/load.ts';
 import { MODELS_DIR, type RunningServer, startServer } from '../../test/acceptance/start-server.ts';
 import { createApi, json } from './api.ts';
 import { writeHistory } from './history.ts';

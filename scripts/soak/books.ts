@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { loadCatalog } from '../../src/catalog/load.ts';
-import { costNanoUsd } from '../../src/domain/pricing.ts';
+import { costNanoUsd } from '../../packages/core/src/domain/pricing.ts';
+import { loadCatalog } from '../../packages/server/src/catalog/load.ts';
 
 /** The same money in four places: clients' results, the ledger, the usage report and the Prometheus counters. */
 

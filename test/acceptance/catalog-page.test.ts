@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loadCatalog } from '../../src/catalog/load.ts';
-import { CatalogFile } from '../../src/catalog/schema.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { drivers } from '../../src/engines/drivers.ts';
-import { UpstreamSchema } from '../../src/engines/remote/upstream-settings.ts';
-import { snake } from '../../src/validation/names.ts';
+import { loadCatalog } from '../../packages/server/src/catalog/load.ts';
+import { CatalogFile } from '../../packages/server/src/catalog/schema.ts';
+import { loadConfig } from '../../packages/server/src/config/load.ts';
+import { drivers } from '../../packages/server/src/fleet/drivers.ts';
+import { UpstreamSchema } from '../../packages/server/src/upstreams/upstream-settings.ts';
+import { snake } from '../../packages/server/src/validation/names.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { startServer } from './start-server.ts';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { askEngines } from '../../src/control/client.ts';
+import { askEngines } from '../../packages/server/src/control/client.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 
 const MODEL = 'huggingfacetb/smollm2-135m-instruct';

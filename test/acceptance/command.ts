@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { MODELS_DIR } from './start-server.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const MAIN = join(import.meta.dirname, '../../packages/server/src/main.ts');
 
 export interface CommandResult {
   exitCode: number | null;

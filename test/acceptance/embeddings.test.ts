@@ -3,7 +3,7 @@ import { OpenAIEmbeddings } from '@langchain/openai';
 import { embed, embedMany } from 'ai';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { askEngines } from '../../src/control/client.ts';
+import { askEngines } from '../../packages/server/src/control/client.ts';
 import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 

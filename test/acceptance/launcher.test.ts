@@ -62,7 +62,7 @@ describe('bin/baobab.mjs', () => {
       const { pid } = await serve();
       const commandLine = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
       expect(commandLine).toEqual(expect.arrayContaining([...SERVE_FLAGS, 'serve']));
-      expect(commandLine.some((word) => word.endsWith('src/main.ts'))).toBe(true);
+      expect(commandLine.some((word) => word.endsWith('packages/server/src/main.ts'))).toBe(true);
     },
   );
 
@@ -100,7 +100,7 @@ describe('bin/baobab.mjs', () => {
   ] as const)('ends in order when %s is gone', async (_, signal, kind, nodeFlags) => {
     const front = await serve([...nodeFlags], kind === 'sh');
     let server = await childOf(`${front.pid}`);
-    while (!(await commandOf(server)).includes('src/main.ts')) server = await childOf(server);
+    while (!(await commandOf(server)).includes('packages/server/src/main.ts')) server = await childOf(server);
     front.kill(signal);
     await expect.poll(() => commandOf(server)).toBe('');
   });
@@ -117,7 +117,7 @@ describe('bin/baobab.mjs', () => {
       await writeFile(join(root, 'package-lock.json'), '{"packages": {}}');
       await mkdir(join(root, 'src'));
       await writeFile(
-        join(root, 'src/main.ts'),
+        join(root, 'packages/server/src/main.ts'),
         `import('node:fs').then((fs) => fs.writeFileSync('${root}/started', ''));`,
       );
       const npm = join(root, 'npm.mjs');

@@ -50,7 +50,13 @@ describe('the first start', () => {
     const dataDir = await mkdtemp(join(directory, 'order-'));
     // Both streams in one file, as in a terminal.
     await using file = await open(join(dataDir, 'output'), 'w+');
-    const args = [...SERVE_FLAGS, join(import.meta.dirname, '../../src/main.ts'), 'serve', '--port', '0'];
+    const args = [
+      ...SERVE_FLAGS,
+      join(import.meta.dirname, '../../packages/server/src/main.ts'),
+      'serve',
+      '--port',
+      '0',
+    ];
     const env = { ...process.env, ...WITHOUT_KEY, BAOBAB_DATA_DIR: dataDir };
     for (const first of ['Your first API key.', 'Baobab serves on http://']) {
       await file.truncate();

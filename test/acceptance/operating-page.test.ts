@@ -20,9 +20,10 @@ it('docs/operating.md lists every metric, and no other', async () => {
   const exposed = await (await fetch(`${server.address}/metrics`)).text();
   const registered = new Set([...exposed.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name));
   // Only registered with counters in Redis.
-  for (const [, name = ''] of readFileSync(join(ROOT, 'src/metrics/counters-metrics.ts'), 'utf8').matchAll(
-    /name: '(baobab_\w+)'/g,
-  )) {
+  for (const [, name = ''] of readFileSync(
+    join(ROOT, 'packages/server/src/metrics/counters-metrics.ts'),
+    'utf8',
+  ).matchAll(/name: '(baobab_\w+)'/g)) {
     registered.add(name);
   }
   const listed = [...page.matchAll(/`(baobab_[a-z0-9_]+)`/g)].map(([, name = '']) => name);

@@ -38,7 +38,7 @@ export const MODELS_DIR = process.env.BAOBAB_MODELS_DIR ?? join(homedir(), '.cac
 export async function startServer(options: StartOptions = {}): Promise<RunningServer> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'baobab-test-')));
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('BAOBAB_'));
-  const serve = [...SERVE_FLAGS, join(ROOT, 'src/main.ts'), 'serve', '--port', '0'];
+  const serve = [...SERVE_FLAGS, join(ROOT, 'packages/server/src/main.ts'), 'serve', '--port', '0'];
   const child = spawn(process.execPath, [...serve, ...(options.args ?? [])], {
     cwd: dataDir,
     env: {

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { buildConsole, type ConsoleFile } from '../../console/build.ts';
+import { buildConsole, type ConsoleFile } from '../../packages/console/src/build.ts';
 
 const MOST_COMPRESSED_BYTES = 250_000;
 const MOST_BYTES_AT_FIRST = 60_000;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { failures } from '../../console/texts/en/failures.ts';
-import { KINDS } from '../../src/errors/kinds.ts';
+import { failures } from '../../packages/console/src/texts/en/failures.ts';
+import { KINDS } from '../../packages/core/src/errors/kinds.ts';
 
 /** A request that is listed has a key and ran a model: these errors come before that, or elsewhere. */
 const NEVER_LISTED = [

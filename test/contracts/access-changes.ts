@@ -1,12 +1,16 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ApiError } from '../../src/errors/api-error.ts';
-import type { AccountRepository, KeyRepository, RevisionRepository } from '../../src/ports/repositories.ts';
-import { createAccounts } from '../../src/services/access/accounts.ts';
-import { createAuthentication } from '../../src/services/access/authentication.ts';
-import { hashSecret } from '../../src/services/access/key-secret.ts';
-import { createKeys } from '../../src/services/access/keys.ts';
-import { serverOrigin } from '../../src/services/audit/origins.ts';
+import type { ApiError } from '../../packages/core/src/errors/api-error.ts';
+import type {
+  AccountRepository,
+  KeyRepository,
+  RevisionRepository,
+} from '../../packages/core/src/ports/repositories.ts';
+import { createAccounts } from '../../packages/server/src/services/access/accounts.ts';
+import { createAuthentication } from '../../packages/server/src/services/access/authentication.ts';
+import { hashSecret } from '../../packages/server/src/services/access/key-secret.ts';
+import { createKeys } from '../../packages/server/src/services/access/keys.ts';
+import { serverOrigin } from '../../packages/server/src/services/audit/origins.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { account, apiKey } from './key-fixtures.ts';
 

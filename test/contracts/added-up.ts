@@ -1,5 +1,5 @@
-import type { LedgerRow } from '../../src/ports/ledger.ts';
-import type { UsageQuery, UsageRow } from '../../src/ports/usage.ts';
+import type { LedgerRow } from '../../packages/core/src/ports/ledger.ts';
+import type { UsageQuery, UsageRow } from '../../packages/core/src/ports/usage.ts';
 
 const FIELD = { model: 'model', region: 'region', key: 'keyId', account: 'accountId' } as const;
 const COUNTS = ['promptTokens', 'completionTokens', 'cacheReadTokens', 'audioSeconds'] as const;

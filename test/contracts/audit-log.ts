@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AuditEntry } from '../../src/domain/audit/entry.ts';
-import type { ApiKey } from '../../src/domain/principal.ts';
+import type { AuditEntry } from '../../packages/core/src/domain/audit/entry.ts';
+import type { ApiKey } from '../../packages/core/src/domain/principal.ts';
 import type {
   AccountRepository,
   AuditFilter,
   AuditLog,
   KeyRepository,
   ModelLifecycleRepository,
-} from '../../src/ports/repositories.ts';
-import { DuplicateError } from '../../src/ports/store-errors.ts';
-import { changeEntries } from '../../src/services/audit/entries.ts';
+} from '../../packages/core/src/ports/repositories.ts';
+import { DuplicateError } from '../../packages/core/src/ports/store-errors.ts';
+import { changeEntries } from '../../packages/server/src/services/audit/entries.ts';
 import { BY, someEntry } from '../fixtures/audit-entries.ts';
 import { account, apiKey } from './key-fixtures.ts';
 

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Store } from '../../src/adapters/store.ts';
-import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
-import { createMetering } from '../../src/metering/metering.ts';
-import type { ResponseRepository } from '../../src/ports/responses.ts';
-import { createResponseRunner, type ResponseExecutor } from '../../src/services/responses/runner.ts';
+import { StoreUnavailableError } from '../../packages/core/src/errors/store-unavailable.ts';
+import type { ResponseRepository } from '../../packages/core/src/ports/responses.ts';
+import type { Store } from '../../packages/server/src/adapters/store.ts';
+import { createMetering } from '../../packages/server/src/metering/metering.ts';
+import { createResponseRunner, type ResponseExecutor } from '../../packages/server/src/services/responses/runner.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { BatchSlice, BatchSliceRepository, JoinQuery } from '../../src/ports/batch-slices.ts';
-import type { BatchRepository } from '../../src/ports/batches.ts';
-import { LeaseLostError } from '../../src/ports/store-errors.ts';
+import type { BatchSlice, BatchSliceRepository, JoinQuery } from '../../packages/core/src/ports/batch-slices.ts';
+import type { BatchRepository } from '../../packages/core/src/ports/batches.ts';
+import { LeaseLostError } from '../../packages/core/src/ports/store-errors.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { type BatchesUnderTest, claimIds, newBatch, newSlices, owned, recordedLine } from './batches.ts';
 import { storedFile } from './files.ts';

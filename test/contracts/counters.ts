@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { AdmissionDemand, AdmissionTicket, Counters, RateDemand } from '../../src/ports/counters.ts';
+import type { AdmissionDemand, AdmissionTicket, Counters, RateDemand } from '../../packages/core/src/ports/counters.ts';
 
 let lastId = 0;
 

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createDiskBlobStore } from '../../src/adapters/blobs/disk.ts';
+import { createDiskBlobStore } from '../../packages/server/src/adapters/blobs/disk.ts';
 import { blobsContract } from './blobs.ts';
 
 let directory: string;

@@ -1,4 +1,4 @@
-import type { EngineModel } from '../../src/engines/engine.ts';
+import type { EngineModel } from '../../packages/core/src/engine/engine.ts';
 import { CHAT, callContext, engineBed, testModel } from '../fixtures/engine-bed.ts';
 import { answerJson } from '../fixtures/fake-upstream.ts';
 import { remoteBench } from '../fixtures/remote-bench.ts';

@@ -5,8 +5,8 @@ import type {
   ChatRequest,
   EngineModel,
   TranscriptionRequest,
-} from '../../src/engines/engine.ts';
-import { pulled } from '../../src/engines/testing/pulled-generation.ts';
+} from '../../packages/core/src/engine/engine.ts';
+import { pulled } from '../../packages/core/src/engine/testing/pulled-generation.ts';
 
 /** One engine under test, and requests that it understands. Capabilities without requests are not tested. */
 export interface EngineSubject {

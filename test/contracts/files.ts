@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { StoredFile } from '../../src/domain/file.ts';
-import type { FileRepository, LeasedJob } from '../../src/ports/files.ts';
-import type { AccountRepository } from '../../src/ports/repositories.ts';
-import { DuplicateError } from '../../src/ports/store-errors.ts';
+import type { StoredFile } from '../../packages/core/src/domain/file.ts';
+import type { FileRepository, LeasedJob } from '../../packages/core/src/ports/files.ts';
+import type { AccountRepository } from '../../packages/core/src/ports/repositories.ts';
+import { DuplicateError } from '../../packages/core/src/ports/store-errors.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { IdempotencyClaim, IdempotencyRepository } from '../../src/ports/idempotency.ts';
-import type { AccountRepository } from '../../src/ports/repositories.ts';
+import type { IdempotencyClaim, IdempotencyRepository } from '../../packages/core/src/ports/idempotency.ts';
+import type { AccountRepository } from '../../packages/core/src/ports/repositories.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';
 

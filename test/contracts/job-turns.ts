@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JobTurns } from '../../src/ports/job-turns.ts';
+import type { JobTurns } from '../../packages/core/src/ports/job-turns.ts';
 
 export interface JobTurnsUnderTest {
   jobTurns: JobTurns;

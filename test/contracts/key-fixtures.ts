@@ -1,4 +1,4 @@
-import type { Account, ApiKey } from '../../src/domain/principal.ts';
+import type { Account, ApiKey } from '../../packages/core/src/domain/principal.ts';
 
 export const account = (changes: Partial<Account> = {}): Account => ({
   id: 'acct_1',

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { openStore } from '../../src/adapters/store.ts';
+import { openStore } from '../../packages/server/src/adapters/store.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { account, apiKey } from './key-fixtures.ts';
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { usageBucketBounds } from '../../src/domain/time/zoned-bucket.ts';
-import { type Bucket, bucketIndex, type Grouping } from '../../src/domain/usage-window.ts';
-import type { Ledger, LedgerRow } from '../../src/ports/ledger.ts';
-import type { AccountRepository, KeyRepository } from '../../src/ports/repositories.ts';
-import type { UsageQuery, UsageReader, UsageRow } from '../../src/ports/usage.ts';
+import { usageBucketBounds } from '../../packages/core/src/domain/time/zoned-bucket.ts';
+import { type Bucket, bucketIndex, type Grouping } from '../../packages/core/src/domain/usage-window.ts';
+import type { Ledger, LedgerRow } from '../../packages/core/src/ports/ledger.ts';
+import type { AccountRepository, KeyRepository } from '../../packages/core/src/ports/repositories.ts';
+import type { UsageQuery, UsageReader, UsageRow } from '../../packages/core/src/ports/usage.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { addedUp } from './added-up.ts';
 import { account, apiKey } from './key-fixtures.ts';

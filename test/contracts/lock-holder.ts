@@ -1,4 +1,4 @@
-import { acquireDataDirLock } from '../../src/adapters/data-dir-lock.ts';
+import { acquireDataDirLock } from '../../packages/server/src/adapters/data-dir-lock.ts';
 
 /** Takes the lock, says so, and keeps it until it is killed. */
 await acquireDataDirLock(process.argv[2] ?? '');

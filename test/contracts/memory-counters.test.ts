@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createMemoryCounters } from '../../src/adapters/counters/memory.ts';
+import { createMemoryCounters } from '../../packages/server/src/adapters/counters/memory.ts';
 import { countersContract } from './counters.ts';
 
 countersContract('memory', async () => createMemoryCounters());

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { dirname, join } from 'node:path';
-import { createDiskBlobStore } from '../../src/adapters/blobs/disk.ts';
-import { openStore } from '../../src/adapters/store.ts';
-import { NOTHING_USED } from '../../src/domain/pricing.ts';
-import { createMetering } from '../../src/metering/metering.ts';
-import { systemClock } from '../../src/runtime/clock.ts';
-import { createIdempotency } from '../../src/services/idempotency/idempotency.ts';
+import { NOTHING_USED } from '../../packages/core/src/domain/pricing.ts';
+import { systemClock } from '../../packages/core/src/runtime/clock.ts';
+import { createDiskBlobStore } from '../../packages/server/src/adapters/blobs/disk.ts';
+import { openStore } from '../../packages/server/src/adapters/store.ts';
+import { createMetering } from '../../packages/server/src/metering/metering.ts';
+import { createIdempotency } from '../../packages/server/src/services/idempotency/idempotency.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';
 import { say } from './say.ts';

@@ -1,6 +1,6 @@
 import { Client, DatabaseError } from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { openStore, type Store } from '../../src/adapters/store.ts';
+import { openStore, type Store } from '../../packages/server/src/adapters/store.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
 import { claimIds, newBatch, newSlices, owned, recordedLine } from './batches.ts';

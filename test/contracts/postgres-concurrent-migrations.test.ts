@@ -2,11 +2,11 @@ import { Kysely, PostgresDialect } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { Client, Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPostgres } from '../../src/adapters/sql/postgres/database.ts';
-import { buildIndex } from '../../src/adapters/sql/postgres/index-builds.ts';
-import { MIGRATION_LOCK } from '../../src/adapters/sql/postgres/migrate.ts';
-import { MIGRATIONS } from '../../src/adapters/sql/postgres/migrations/index.ts';
-import type { SchemaMigration } from '../../src/adapters/sql/shared/migrator.ts';
+import { openPostgres } from '../../packages/server/src/adapters/sql/postgres/database.ts';
+import { buildIndex } from '../../packages/server/src/adapters/sql/postgres/index-builds.ts';
+import { MIGRATION_LOCK } from '../../packages/server/src/adapters/sql/postgres/migrate.ts';
+import { MIGRATIONS } from '../../packages/server/src/adapters/sql/postgres/migrations/index.ts';
+import type { SchemaMigration } from '../../packages/server/src/adapters/sql/shared/migrator.ts';
 import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
 
 /** Migrations as later releases will have them. */

@@ -1,8 +1,8 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openStore } from '../../src/adapters/store.ts';
-import { bucketBounds, bucketIndex } from '../../src/domain/usage-window.ts';
-import { createId } from '../../src/runtime/ids.ts';
+import { bucketBounds, bucketIndex } from '../../packages/core/src/domain/usage-window.ts';
+import { createId } from '../../packages/core/src/runtime/ids.ts';
+import { openStore } from '../../packages/server/src/adapters/store.ts';
 import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
 import { ledgerRow } from './ledger.ts';
 

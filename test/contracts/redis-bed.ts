@@ -1,11 +1,11 @@
 import { createClient } from '@redis/client';
 import { type ExpectStatic, expect } from 'vitest';
+import type { AdmissionDemand, AdmissionTicket } from '../../packages/core/src/ports/counters.ts';
 import {
   openRedisCounters,
   type RedisCounters,
   type RedisCountersOptions,
-} from '../../src/adapters/counters/redis/counters.ts';
-import type { AdmissionDemand, AdmissionTicket } from '../../src/ports/counters.ts';
+} from '../../packages/server/src/adapters/counters/redis/counters.ts';
 import { type RedisServer, startRedis } from '../fixtures/redis-server.ts';
 
 let lastId = 0;

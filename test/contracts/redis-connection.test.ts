@@ -2,7 +2,7 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
+import { StoreUnavailableError } from '../../packages/core/src/errors/store-unavailable.ts';
 import { freePort } from '../fixtures/free-port.ts';
 import { ownRedisMissing, startRedis, startSentinel } from '../fixtures/redis-server.ts';
 import { atOnce, commandAt, demand, openRedisBed, shared, tickets } from './redis-bed.ts';

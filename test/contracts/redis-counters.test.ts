@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe } from 'vitest';
-import { openRedisCounters, type RedisCounters } from '../../src/adapters/counters/redis/counters.ts';
+import { openRedisCounters, type RedisCounters } from '../../packages/server/src/adapters/counters/redis/counters.ts';
 import { newNamespace, redisMissing, redisUrl } from '../fixtures/redis-server.ts';
 import { countersContract } from './counters.ts';
 

@@ -1,5 +1,5 @@
 import { describe, type ExpectStatic, expect, it } from 'vitest';
-import type { RedisCountersOptions } from '../../src/adapters/counters/redis/counters.ts';
+import type { RedisCountersOptions } from '../../packages/server/src/adapters/counters/redis/counters.ts';
 import { ownRedisMissing } from '../fixtures/redis-server.ts';
 import { atOnce, budget, demand, openBudget, openRedisBed, type RedisBed, shared, tickets } from './redis-bed.ts';
 

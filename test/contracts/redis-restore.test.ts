@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parseRedisAddress, type RedisAddress } from '../../src/adapters/counters/redis/address.ts';
-import { connectRedis } from '../../src/adapters/counters/redis/connection.ts';
-import { HeldAdmission } from '../../src/adapters/counters/redis/held-admission.ts';
+import type { AdmissionDemand } from '../../packages/core/src/ports/counters.ts';
+import { parseRedisAddress, type RedisAddress } from '../../packages/server/src/adapters/counters/redis/address.ts';
+import { connectRedis } from '../../packages/server/src/adapters/counters/redis/connection.ts';
+import { HeldAdmission } from '../../packages/server/src/adapters/counters/redis/held-admission.ts';
 import {
   CountersLostError,
   createSharedCounters,
   type SharedCounters,
-} from '../../src/adapters/counters/redis/shared-counters.ts';
-import type { AdmissionDemand } from '../../src/ports/counters.ts';
+} from '../../packages/server/src/adapters/counters/redis/shared-counters.ts';
 import { ownRedisMissing, type RedisServer, startRedis } from '../fixtures/redis-server.ts';
 
 const LEASE_MS = 15_000;

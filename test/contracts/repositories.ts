@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { KeyRights } from '../../src/domain/principal.ts';
+import type { KeyRights } from '../../packages/core/src/domain/principal.ts';
 import type {
   AccountRepository,
   KeyRepository,
   ModelLifecycleRepository,
   RevisionRepository,
-} from '../../src/ports/repositories.ts';
-import { DuplicateError } from '../../src/ports/store-errors.ts';
+} from '../../packages/core/src/ports/repositories.ts';
+import { DuplicateError } from '../../packages/core/src/ports/store-errors.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { account, apiKey } from './key-fixtures.ts';
 

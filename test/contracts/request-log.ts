@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { latencyBin } from '../../src/domain/latency.ts';
-import { offsetSpans } from '../../src/domain/time/time-zone.ts';
-import type { RequestEntry, RequestFilter, RequestLog } from '../../src/ports/request-log.ts';
+import { latencyBin } from '../../packages/core/src/domain/latency.ts';
+import { offsetSpans } from '../../packages/core/src/domain/time/time-zone.ts';
+import type { RequestEntry, RequestFilter, RequestLog } from '../../packages/core/src/ports/request-log.ts';
 
 export interface RequestLogUnderTest {
   requests: RequestLog;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AccountRepository } from '../../src/ports/repositories.ts';
-import type { RequestText, RequestTexts } from '../../src/ports/request-texts.ts';
+import type { AccountRepository } from '../../packages/core/src/ports/repositories.ts';
+import type { RequestText, RequestTexts } from '../../packages/core/src/ports/request-texts.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';
 

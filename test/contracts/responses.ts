@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { StoredResponse } from '../../src/domain/response.ts';
-import type { ConversationItemQuery, ConversationRepository } from '../../src/ports/conversations.ts';
-import type { AccountRepository } from '../../src/ports/repositories.ts';
-import type { ResponseClaim, ResponseRepository } from '../../src/ports/responses.ts';
+import type { StoredResponse } from '../../packages/core/src/domain/response.ts';
+import type { ConversationItemQuery, ConversationRepository } from '../../packages/core/src/ports/conversations.ts';
+import type { AccountRepository } from '../../packages/core/src/ports/repositories.ts';
+import type { ResponseClaim, ResponseRepository } from '../../packages/core/src/ports/responses.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { account } from './key-fixtures.ts';
 

@@ -1,4 +1,4 @@
-import { openStore } from '../../src/adapters/store.ts';
+import { openStore } from '../../packages/server/src/adapters/store.ts';
 import { ledgerRow } from './ledger.ts';
 import { say } from './say.ts';
 

@@ -2,8 +2,8 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { openS3BlobStore, type S3BlobOptions, type S3BlobStore } from '../../src/adapters/blobs/s3.ts';
-import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
+import { StoreUnavailableError } from '../../packages/core/src/errors/store-unavailable.ts';
+import { openS3BlobStore, type S3BlobOptions, type S3BlobStore } from '../../packages/server/src/adapters/blobs/s3.ts';
 import { type S3Server, s3Missing, startS3 } from '../fixtures/s3-server.ts';
 import { blobsContract } from './blobs.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Session, SessionRepository } from '../../src/ports/sessions.ts';
+import type { Session, SessionRepository } from '../../packages/core/src/ports/sessions.ts';
 
 export interface SessionsUnderTest {
   sessions: SessionRepository;

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { openStore } from '../../src/adapters/store.ts';
+import { openStore } from '../../packages/server/src/adapters/store.ts';
 import { backgroundRunsContract } from './background-runs.ts';
 import { batchSlicesContract } from './batch-slices.ts';
 import { batchesContract } from './batches.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { openStore } from '../../src/adapters/store.ts';
-import { StorageFullError } from '../../src/errors/store-unavailable.ts';
+import { StorageFullError } from '../../packages/core/src/errors/store-unavailable.ts';
+import { openStore } from '../../packages/server/src/adapters/store.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { mountSmallDisk } from '../fixtures/small-disk.ts';
 import { account, apiKey } from './key-fixtures.ts';

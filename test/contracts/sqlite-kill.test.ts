@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { acquireDataDirLock } from '../../src/adapters/data-dir-lock.ts';
-import { openStore } from '../../src/adapters/store.ts';
+import { acquireDataDirLock } from '../../packages/server/src/adapters/data-dir-lock.ts';
+import { openStore } from '../../packages/server/src/adapters/store.ts';
 import { runAndKill } from './child.ts';
 
 const ROUNDS = 5;

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DAY_MS, HOUR_MS } from '../../src/domain/time/durations.ts';
-import { offsetAt } from '../../src/domain/time/time-zone.ts';
-import { hourShift, monthOfDay } from '../../src/domain/time/zoned-bucket.ts';
-import { BUCKETS, type Bucket, type Grouping } from '../../src/domain/usage-window.ts';
-import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
-import type { Ledger } from '../../src/ports/ledger.ts';
-import type { UsageQuery, UsageReader, UsageRow } from '../../src/ports/usage.ts';
+import { DAY_MS, HOUR_MS } from '../../packages/core/src/domain/time/durations.ts';
+import { offsetAt } from '../../packages/core/src/domain/time/time-zone.ts';
+import { hourShift, monthOfDay } from '../../packages/core/src/domain/time/zoned-bucket.ts';
+import { BUCKETS, type Bucket, type Grouping } from '../../packages/core/src/domain/usage-window.ts';
+import { StoreUnavailableError } from '../../packages/core/src/errors/store-unavailable.ts';
+import type { Ledger } from '../../packages/core/src/ports/ledger.ts';
+import type { UsageQuery, UsageReader, UsageRow } from '../../packages/core/src/ports/usage.ts';
 import { addedUp } from './added-up.ts';
 import { ledgerRow } from './ledger.ts';
 

@@ -1,6 +1,6 @@
 import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { UpstreamKind } from '../../src/engines/remote/dialects/dialects.ts';
+import type { UpstreamKind } from '../../packages/server/src/upstreams/dialects/dialects.ts';
 import type { Task } from './launch/engine.ts';
 import type { Exchange } from './recorder.ts';
 

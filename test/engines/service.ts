@@ -2,9 +2,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { startService } from '../../src/compose/service.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import type { UpstreamKind } from '../../src/engines/remote/dialects/dialects.ts';
+import { startService } from '../../packages/server/src/compose/service.ts';
+import { loadConfig } from '../../packages/server/src/config/load.ts';
+import type { UpstreamKind } from '../../packages/server/src/upstreams/dialects/dialects.ts';
 
 export const KEY = 'engines-suite-key-0123456789';
 export const MODEL = 'engine/model';

@@ -2,12 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { Account } from '../../src/domain/principal.ts';
-import { type AccountErasure, createAccountErasure } from '../../src/services/access/account-erasure.ts';
-import { type AccountsService, createAccounts } from '../../src/services/access/accounts.ts';
-import type { LineExecutor } from '../../src/services/batches/line-run.ts';
-import type { BatchRunner } from '../../src/services/batches/runner.ts';
-import { createIdempotency, type Idempotency } from '../../src/services/idempotency/idempotency.ts';
+import type { Account } from '../../packages/core/src/domain/principal.ts';
+import {
+  type AccountErasure,
+  createAccountErasure,
+} from '../../packages/server/src/services/access/account-erasure.ts';
+import { type AccountsService, createAccounts } from '../../packages/server/src/services/access/accounts.ts';
+import type { LineExecutor } from '../../packages/server/src/services/batches/line-run.ts';
+import type { BatchRunner } from '../../packages/server/src/services/batches/runner.ts';
+import { createIdempotency, type Idempotency } from '../../packages/server/src/services/idempotency/idempotency.ts';
 import { BY } from '../fixtures/audit-entries.ts';
 import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
 

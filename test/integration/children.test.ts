@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { noNewPrivileges } from '../../src/sandbox/privileges.ts';
+import { noNewPrivileges } from '../../packages/core/src/sandbox/privileges.ts';
 import { until } from '../fixtures/engine-bed.ts';
 
 const OWNER = fileURLToPath(new URL('../fixtures/child-owner.ts', import.meta.url));

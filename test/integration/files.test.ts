@@ -5,8 +5,8 @@ import { connect } from 'node:net';
 import { PassThrough } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { DAY_MS } from '../../src/domain/time/durations.ts';
-import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
+import { DAY_MS } from '../../packages/core/src/domain/time/durations.ts';
+import { StoreUnavailableError } from '../../packages/core/src/errors/store-unavailable.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
 

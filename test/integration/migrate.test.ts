@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { openStore } from '../../src/adapters/store.ts';
+import { openStore } from '../../packages/server/src/adapters/store.ts';
 import { baobab } from '../acceptance/command.ts';
 import { postJson } from '../acceptance/post-json.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
@@ -15,7 +15,7 @@ import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.
 import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
 import { type S3Server, s3Missing, startS3 } from '../fixtures/s3-server.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const MAIN = join(import.meta.dirname, '../../packages/server/src/main.ts');
 const EMBEDDING = 'intfloat/e5-mistral-7b-instruct';
 const CHAT = 'qwen/qwen3-8b';
 /** More than one batch of the copy. */

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MIGRATION_LOCK } from '../../src/adapters/sql/postgres/migrate.ts';
+import { MIGRATION_LOCK } from '../../packages/server/src/adapters/sql/postgres/migrate.ts';
 import { baobab } from '../acceptance/command.ts';
 import { postJson } from '../acceptance/post-json.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { StoreUnavailableError } from '../../src/errors/store-unavailable.ts';
+import { StoreUnavailableError } from '../../packages/core/src/errors/store-unavailable.ts';
 import { type Caller, createFileBed, type FileBed } from '../fixtures/file-bed.ts';
 
 describe('uploads with an idempotency key at the quota', () => {

@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CallContext, EmbeddingInput, EngineModel } from '../../src/engines/engine.ts';
-import { load } from '../../src/engines/onnx/load.ts';
+import type { CallContext, EmbeddingInput, EngineModel } from '../../packages/core/src/engine/engine.ts';
+import { load } from '../../packages/engines/src/onnx/load.ts';
 import { CLIP_DIRECTORY, cosine, dataUrl, drawn, reference } from '../fixtures/clip/images.ts';
 
 const context = (signal = new AbortController().signal): CallContext => ({

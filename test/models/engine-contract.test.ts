@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { decodeAudio } from '../../src/audio/decode.ts';
-import { load as loadLlama } from '../../src/engines/llama/load.ts';
-import { load as loadOnnx } from '../../src/engines/onnx/load.ts';
+import { decodeAudio } from '../../packages/engines/src/audio/decode.ts';
+import { load as loadLlama } from '../../packages/engines/src/llama/load.ts';
+import { load as loadOnnx } from '../../packages/engines/src/onnx/load.ts';
 import { engineContract } from '../contracts/engine.ts';
 import { weights } from './weights.ts';
 

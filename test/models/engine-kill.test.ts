@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { EngineSpec } from '../../src/domain/model.ts';
-import { drivers } from '../../src/engines/drivers.ts';
-import { createEngineRegistry, type Model, noMetrics } from '../../src/engines/registry.ts';
-import { systemClock } from '../../src/runtime/clock.ts';
+import type { EngineSpec } from '../../packages/core/src/domain/model.ts';
+import { systemClock } from '../../packages/core/src/runtime/clock.ts';
+import { drivers } from '../../packages/server/src/fleet/drivers.ts';
+import { createEngineRegistry, type Model, noMetrics } from '../../packages/server/src/fleet/registry.ts';
 import { callContext, embed, testModel, until, use } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';
 

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loadCatalog } from '../../src/catalog/load.ts';
-import type { EngineModel } from '../../src/engines/engine.ts';
-import type { OnnxOptions } from '../../src/engines/onnx/driver.ts';
-import { load } from '../../src/engines/onnx/load.ts';
+import type { EngineModel } from '../../packages/core/src/engine/engine.ts';
+import type { OnnxOptions } from '../../packages/engines/src/onnx/driver.ts';
+import { load } from '../../packages/engines/src/onnx/load.ts';
+import { loadCatalog } from '../../packages/server/src/catalog/load.ts';
 import { weights } from './weights.ts';
 
 interface Expectation {

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import type { EngineSpec } from '../../src/domain/model.ts';
-import { drivers } from '../../src/engines/drivers.ts';
-import type { ChatRequest } from '../../src/engines/engine.ts';
-import { createEngineRegistry, noMetrics } from '../../src/engines/registry.ts';
-import { pulled } from '../../src/engines/testing/pulled-generation.ts';
-import { systemClock } from '../../src/runtime/clock.ts';
+import type { EngineSpec } from '../../packages/core/src/domain/model.ts';
+import type { ChatRequest } from '../../packages/core/src/engine/engine.ts';
+import { pulled } from '../../packages/core/src/engine/testing/pulled-generation.ts';
+import { systemClock } from '../../packages/core/src/runtime/clock.ts';
+import { drivers } from '../../packages/server/src/fleet/drivers.ts';
+import { createEngineRegistry, noMetrics } from '../../packages/server/src/fleet/registry.ts';
 import { callContext, testModel } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';
 

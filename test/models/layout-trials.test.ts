@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { fingerprint, measure } from '../../src/engines/onnx/layout/trials.ts';
+import { fingerprint, measure } from '../../packages/engines/src/onnx/layout/trials.ts';
 
 const directory = join(import.meta.dirname, '../../models/embed-multilingual/2026-11-20');
 const { signal } = new AbortController();

@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { getLlama, type Llama, LlamaLogLevel, type LlamaModel } from 'node-llama-cpp';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { LoadSpec } from '../../src/engines/driver.ts';
-import type { ChatCapability, ChatEvent, ChatRequest } from '../../src/engines/engine.ts';
-import { createChatCapability } from '../../src/engines/llama/chat.ts';
-import type { LlamaOptions } from '../../src/engines/llama/driver.ts';
+import type { LoadSpec } from '../../packages/core/src/engine/driver.ts';
+import type { ChatCapability, ChatEvent, ChatRequest } from '../../packages/core/src/engine/engine.ts';
+import { pulled } from '../../packages/core/src/engine/testing/pulled-generation.ts';
+import { createChatCapability } from '../../packages/engines/src/llama/chat.ts';
+import type { LlamaOptions } from '../../packages/engines/src/llama/driver.ts';
 import {
   GLM,
   GRANITE,
@@ -14,8 +15,7 @@ import {
   MISTRAL_LIST,
   MISTRAL_MARKS,
   QWEN_CODER,
-} from '../../src/engines/llama/tools/testing/tool-templates.ts';
-import { pulled } from '../../src/engines/testing/pulled-generation.ts';
+} from '../../packages/engines/src/llama/tools/testing/tool-templates.ts';
 import { weights } from './weights.ts';
 
 /** A control token of SmolLM2 that ends nothing. */

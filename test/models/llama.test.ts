@@ -1,10 +1,16 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CallContext, ChatCapability, ChatEvent, ChatRequest, EngineModel } from '../../src/engines/engine.ts';
-import { randomSchema } from '../../src/engines/llama/grammar/testing/random-schema.ts';
-import { load } from '../../src/engines/llama/load.ts';
-import { pulled } from '../../src/engines/testing/pulled-generation.ts';
+import type {
+  CallContext,
+  ChatCapability,
+  ChatEvent,
+  ChatRequest,
+  EngineModel,
+} from '../../packages/core/src/engine/engine.ts';
+import { pulled } from '../../packages/core/src/engine/testing/pulled-generation.ts';
+import { randomSchema } from '../../packages/engines/src/llama/grammar/testing/random-schema.ts';
+import { load } from '../../packages/engines/src/llama/load.ts';
 import { weights } from './weights.ts';
 
 const SLOTS = 2;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { LoadSpec } from '../../src/engines/driver.ts';
-import type { CallContext, EmbeddingResult, EngineModel } from '../../src/engines/engine.ts';
-import type { OnnxOptions } from '../../src/engines/onnx/driver.ts';
-import { load } from '../../src/engines/onnx/load.ts';
+import type { LoadSpec } from '../../packages/core/src/engine/driver.ts';
+import type { CallContext, EmbeddingResult, EngineModel } from '../../packages/core/src/engine/engine.ts';
+import type { OnnxOptions } from '../../packages/engines/src/onnx/driver.ts';
+import { load } from '../../packages/engines/src/onnx/load.ts';
 import { weights } from './weights.ts';
 
 const context = (signal = new AbortController().signal): CallContext => ({

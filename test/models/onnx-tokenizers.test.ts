@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Tokenizer as Reference } from '@huggingface/tokenizers';
 import { describe, expect, it } from 'vitest';
-import { loadTokenizer } from '../../src/engines/onnx/tokenizer/tokenizer.ts';
+import { loadTokenizer } from '../../packages/engines/src/onnx/tokenizer/tokenizer.ts';
 import { weights } from './weights.ts';
 
 /** Reproducible numbers in 0…1. */

@@ -1,11 +1,11 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { loadCatalog } from '../../src/catalog/load.ts';
-import type { EngineSpec } from '../../src/domain/model.ts';
-import { parseReference } from '../../src/domain/slug.ts';
-import type { LoadSpec } from '../../src/engines/driver.ts';
-import { createWeightsStore } from '../../src/models/store.ts';
-import { systemClock } from '../../src/runtime/clock.ts';
+import type { EngineSpec } from '../../packages/core/src/domain/model.ts';
+import { parseReference } from '../../packages/core/src/domain/slug.ts';
+import type { LoadSpec } from '../../packages/core/src/engine/driver.ts';
+import { systemClock } from '../../packages/core/src/runtime/clock.ts';
+import { loadCatalog } from '../../packages/server/src/catalog/load.ts';
+import { createWeightsStore } from '../../packages/server/src/models/store.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 

@@ -1,11 +1,16 @@
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { decodeAudio } from '../../src/audio/decode.ts';
-import { cutWindows } from '../../src/audio/windows.ts';
-import type { CallContext, EngineModel, TranscriptionRequest, TranscriptionResult } from '../../src/engines/engine.ts';
-import { load } from '../../src/engines/onnx/load.ts';
-import { createWindowedTranscription } from '../../src/inference/windowed-transcription.ts';
+import type {
+  CallContext,
+  EngineModel,
+  TranscriptionRequest,
+  TranscriptionResult,
+} from '../../packages/core/src/engine/engine.ts';
+import { decodeAudio } from '../../packages/engines/src/audio/decode.ts';
+import { cutWindows } from '../../packages/engines/src/audio/windows.ts';
+import { load } from '../../packages/engines/src/onnx/load.ts';
+import { createWindowedTranscription } from '../../packages/server/src/inference/windowed-transcription.ts';
 import { weights } from './weights.ts';
 
 const CLIPS = join(import.meta.dirname, '../fixtures/audio');

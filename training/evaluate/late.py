@@ -23,7 +23,7 @@ from metrics import ndcg, unit
 
 ROOT, TOP = Path(__file__).parents[2], 50
 REWRITE = """import { readFileSync, writeFileSync } from 'node:fs';
-import { withRowWiseRanges } from './src/engines/onnx/graph/row-wise.ts';
+import { withRowWiseRanges } from './packages/engines/src/onnx/graph/row-wise.ts';
 const [from, to] = process.argv.slice(1);
 writeFileSync(to, withRowWiseRanges(readFileSync(from)));"""
 

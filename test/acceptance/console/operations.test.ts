@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startFakeHub } from '../../../src/models/testing/fake-hub.ts';
+import { startFakeHub } from '../../../packages/server/src/models/testing/fake-hub.ts';
 import { baobabJson } from '../command.ts';
 import { openAccount } from '../shared-account.ts';
 import { type RunningServer, startServer } from '../start-server.ts';

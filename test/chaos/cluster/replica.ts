@@ -44,7 +44,7 @@ export function createReplica({ name, host, port, directory, env, newEnv, prefix
     await mkdir(dataDir, { recursive: true });
     log ??= createWriteStream(join(directory, `${name}.log`), { flags: 'a' });
     const inherited = Object.entries(process.env).filter(([key]) => !key.startsWith('BAOBAB_'));
-    const command = [...prefix, process.execPath, join(root, 'src/main.ts'), 'serve'];
+    const command = [...prefix, process.execPath, join(root, 'packages/server/src/main.ts'), 'serve'];
     const [program = '', ...args] = command;
     const started = spawn(program, args, {
       cwd: dataDir,

@@ -1,4 +1,4 @@
-import type { UpstreamKind } from '../../../src/engines/remote/dialects/dialects.ts';
+import type { UpstreamKind } from '../../../packages/server/src/upstreams/dialects/dialects.ts';
 import type { ServedModel, Task } from '../launch/engine.ts';
 import type { RunningProcess } from '../launch/process.ts';
 import { type Answer, MODEL, type TestService } from '../service.ts';

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { UpstreamKind } from '../../../src/engines/remote/dialects/dialects.ts';
+import type { UpstreamKind } from '../../../packages/server/src/upstreams/dialects/dialects.ts';
 import type { RunningProcess } from './process.ts';
 
 export type Task = 'chat' | 'embedding' | 'rerank';

@@ -1,11 +1,11 @@
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import type { Batch } from '../../../src/domain/batch.ts';
-import { errors } from '../../../src/errors/errors.ts';
-import { StoreUnavailableError } from '../../../src/errors/store-unavailable.ts';
-import type { InferenceCall } from '../../../src/inference/pipeline.ts';
-import type { LineExecutor } from '../../../src/services/batches/line-run.ts';
+import type { Batch } from '../../../packages/core/src/domain/batch.ts';
+import { errors } from '../../../packages/core/src/errors/errors.ts';
+import { StoreUnavailableError } from '../../../packages/core/src/errors/store-unavailable.ts';
+import type { InferenceCall } from '../../../packages/server/src/inference/pipeline.ts';
+import type { LineExecutor } from '../../../packages/server/src/services/batches/line-run.ts';
 import { type Caller, createFileBed, type FileBed } from '../../fixtures/file-bed.ts';
 
 interface Line {

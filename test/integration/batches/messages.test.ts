@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { BatchStatus } from '../../../src/domain/batch.ts';
-import { MESSAGE_BATCH } from '../../../src/domain/file.ts';
-import type { MessageBatchesService } from '../../../src/services/message-batches/message-batches.ts';
+import type { BatchStatus } from '../../../packages/core/src/domain/batch.ts';
+import { MESSAGE_BATCH } from '../../../packages/core/src/domain/file.ts';
+import type { MessageBatchesService } from '../../../packages/server/src/services/message-batches/message-batches.ts';
 import { type Caller, createFileBed, type FileBed } from '../../fixtures/file-bed.ts';
 import { createExecutor } from './bed.ts';
 

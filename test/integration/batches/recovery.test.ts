@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import type { Batch } from '../../../src/domain/batch.ts';
-import { removeBatchLeftovers } from '../../../src/services/batches/batch-leftovers.ts';
+import type { Batch } from '../../../packages/core/src/domain/batch.ts';
+import { removeBatchLeftovers } from '../../../packages/server/src/services/batches/batch-leftovers.ts';
 import { someEntry } from '../../fixtures/audit-entries.ts';
 import { createFileBed, type FileBed } from '../../fixtures/file-bed.ts';
 import { createExecutor, request, requests, useBatchBed } from './bed.ts';

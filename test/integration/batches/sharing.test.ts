@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Batch } from '../../../src/domain/batch.ts';
+import type { Batch } from '../../../packages/core/src/domain/batch.ts';
 import { FREE_LANE } from '../../fixtures/file-bed.ts';
 import { createExecutor, request, requests, useBatchBed } from './bed.ts';
 

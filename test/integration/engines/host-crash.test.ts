@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type { ChatRequest } from '../../../src/engines/engine.ts';
-import { pulled } from '../../../src/engines/testing/pulled-generation.ts';
+import type { ChatRequest } from '../../../packages/core/src/engine/engine.ts';
+import { pulled } from '../../../packages/core/src/engine/testing/pulled-generation.ts';
 import {
   alive,
   CHAT,

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
-import { createEngineMetrics } from '../../../src/metrics/engine-metrics.ts';
+import { createEngineMetrics } from '../../../packages/server/src/metrics/engine-metrics.ts';
 import { scriptedOnGpu } from '../../fixtures/drivers/scripted-driver.ts';
 import { embed, engineBed, testModel, use } from '../../fixtures/engine-bed.ts';
 

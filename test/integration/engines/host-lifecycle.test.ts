@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { errors } from '../../../src/errors/errors.ts';
+import { errors } from '../../../packages/core/src/errors/errors.ts';
 import { alive, callContext, embed, engineBed, testModel, until, use } from '../../fixtures/engine-bed.ts';
 
 const MB = 1024 * 1024;

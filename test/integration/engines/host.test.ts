@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pulled } from '../../../src/engines/testing/pulled-generation.ts';
+import { pulled } from '../../../packages/core/src/engine/testing/pulled-generation.ts';
 import { vectorOf } from '../../fixtures/drivers/scripted.ts';
 import { CHAT, callContext, capability, embed, engineBed, testModel, until, use } from '../../fixtures/engine-bed.ts';
 

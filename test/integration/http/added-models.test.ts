@@ -2,10 +2,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startLocalServer } from '../../../src/catalog/adding/testing/local-server.ts';
-import { modelsCommand } from '../../../src/cli/models.ts';
-import { loadConfig } from '../../../src/config/load.ts';
-import { ggufFile } from '../../../src/engines/llama/testing/gguf-file.ts';
+import { ggufFile } from '../../../packages/engines/src/llama/testing/gguf-file.ts';
+import { startLocalServer } from '../../../packages/server/src/catalog/adding/testing/local-server.ts';
+import { modelsCommand } from '../../../packages/server/src/cli/models.ts';
+import { loadConfig } from '../../../packages/server/src/config/load.ts';
 import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { type HttpBed, startHttpBed } from './bed.ts';
 

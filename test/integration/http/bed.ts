@@ -3,8 +3,8 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { type Service, startService } from '../../../src/compose/service.ts';
-import { loadConfig } from '../../../src/config/load.ts';
+import { type Service, startService } from '../../../packages/server/src/compose/service.ts';
+import { loadConfig } from '../../../packages/server/src/config/load.ts';
 import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 
 export const KEY = 'integration-key-0123456789';

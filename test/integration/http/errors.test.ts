@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { KINDS } from '../../../src/errors/kinds.ts';
+import { KINDS } from '../../../packages/core/src/errors/kinds.ts';
 import { type Answer, CHAT, EMBEDDING, type HttpBed, KEY, readAnswer, startHttpBed } from './bed.ts';
 
 let bed: HttpBed;

@@ -1,8 +1,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { OPERATIONS } from '../../../src/domain/operations.ts';
-import { SCOPES } from '../../../src/domain/scopes.ts';
+import { OPERATIONS } from '../../../packages/core/src/domain/operations.ts';
+import { SCOPES } from '../../../packages/core/src/domain/scopes.ts';
 import { type HttpBed, startHttpBed } from './bed.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -30,7 +30,7 @@ const promised = [...read('docs/api.md').matchAll(/^\| (?:`(\w+)`|none) \| (.*) 
 
 describe('the table of operations', () => {
   it('has an endpoint for each of them', () => {
-    const routes = globSync('src/http/endpoints/**/*.ts', { cwd: ROOT }).map(read).join('\n');
+    const routes = globSync('packages/server/src/http/endpoints/**/*.ts', { cwd: ROOT }).map(read).join('\n');
     const named = [...routes.matchAll(/\boperation: '([\w.]+)'/g)].map(([, name]) => name);
     expect(named.toSorted()).toEqual(Object.keys(OPERATIONS).toSorted());
   });
@@ -54,7 +54,7 @@ describe('the table of operations', () => {
 
 it('refuses a route without an operation behind authentication', async () => {
   const { default: Fastify } = await import('fastify');
-  const { authenticate } = await import('../../../src/http/plugins/authenticate.ts');
+  const { authenticate } = await import('../../../packages/server/src/http/plugins/authenticate.ts');
   const server = Fastify();
   await server.register(authenticate, {} as never);
   expect(() => server.get('/v1/open', () => 'unchecked')).toThrow('the route /v1/open names no operation');

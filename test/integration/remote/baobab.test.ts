@@ -6,9 +6,13 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import type { CallContext, ChatEvent, ChatRequest } from '../../../src/engines/engine.ts';
-import { createRemoteModel, type RemoteModel, type RemoteTask } from '../../../src/engines/remote/remote-model.ts';
-import { pulled } from '../../../src/engines/testing/pulled-generation.ts';
+import type { CallContext, ChatEvent, ChatRequest } from '../../../packages/core/src/engine/engine.ts';
+import { pulled } from '../../../packages/core/src/engine/testing/pulled-generation.ts';
+import {
+  createRemoteModel,
+  type RemoteModel,
+  type RemoteTask,
+} from '../../../packages/server/src/upstreams/remote-model.ts';
 import { countFakeTokens } from '../../fixtures/fake-encoder.ts';
 import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { collect, noUpstreamMetrics } from '../../fixtures/remote-bench.ts';
@@ -25,16 +29,20 @@ let second: { process: ChildProcess; url: string };
 const models: RemoteModel[] = [];
 
 async function startSecond(): Promise<{ process: ChildProcess; url: string }> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../../../src/main.ts'), 'serve', '--port', '0'], {
-    cwd: directory,
-    env: {
-      PATH: process.env.PATH,
-      BAOBAB_DATA_DIR: join(directory, 'data'),
-      BAOBAB_API_KEY: KEY,
-      BAOBAB_LOG_LEVEL: 'warn',
+  const child = spawn(
+    process.execPath,
+    [join(import.meta.dirname, '../../../packages/server/src/main.ts'), 'serve', '--port', '0'],
+    {
+      cwd: directory,
+      env: {
+        PATH: process.env.PATH,
+        BAOBAB_DATA_DIR: join(directory, 'data'),
+        BAOBAB_API_KEY: KEY,
+        BAOBAB_LOG_LEVEL: 'warn',
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
     },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  );
   for await (const line of createInterface({ input: child.stdout })) {
     const address = /serves on (http:\S+)/.exec(line)?.[1];
     if (address === undefined) continue;

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { ApiError } from '../../../src/errors/api-error.ts';
+import { ApiError } from '../../../packages/core/src/errors/api-error.ts';
 import { answerJson, type FakeHandler, hangUp, silence } from '../../fixtures/fake-upstream.ts';
 import { type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Resolver } from '../../../src/engines/remote/routing/discovery.ts';
+import type { Resolver } from '../../../packages/server/src/upstreams/routing/discovery.ts';
 import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { collect, hello, type RemoteBench, remoteBench, untilText } from '../../fixtures/remote-bench.ts';
 

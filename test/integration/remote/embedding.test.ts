@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { EmbeddingRequest } from '../../../src/engines/engine.ts';
-import type { RemoteEmbeddingResult } from '../../../src/engines/remote/embedding/capability.ts';
+import type { EmbeddingRequest } from '../../../packages/core/src/engine/engine.ts';
+import type { RemoteEmbeddingResult } from '../../../packages/server/src/upstreams/embedding/capability.ts';
 import { countFakeTokens, fakeVector } from '../../fixtures/fake-encoder.ts';
 import { answerJson, type FakeHandler } from '../../fixtures/fake-upstream.ts';
 import { type BenchOptions, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';

@@ -1,9 +1,9 @@
 import { expect, it, onTestFinished } from 'vitest';
-import type { ModelEntry } from '../../../src/domain/model.ts';
-import { createFleet, type FleetOptions } from '../../../src/engines/fleet.ts';
-import type { EngineRegistry } from '../../../src/engines/registry.ts';
-import type { EngineReport } from '../../../src/engines/report.ts';
-import { systemClock } from '../../../src/runtime/clock.ts';
+import type { ModelEntry } from '../../../packages/core/src/domain/model.ts';
+import { systemClock } from '../../../packages/core/src/runtime/clock.ts';
+import { createFleet, type FleetOptions } from '../../../packages/server/src/fleet/fleet.ts';
+import type { EngineRegistry } from '../../../packages/server/src/fleet/registry.ts';
+import type { EngineReport } from '../../../packages/server/src/fleet/report.ts';
 import { startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { noUpstreamMetrics } from '../../fixtures/remote-bench.ts';
 

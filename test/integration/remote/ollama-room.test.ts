@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ChatRequest } from '../../../src/engines/engine.ts';
+import type { ChatRequest } from '../../../packages/core/src/engine/engine.ts';
 import { answerJson } from '../../fixtures/fake-upstream.ts';
 import { collect, hello, type RemoteBench, remoteBench, textOf } from '../../fixtures/remote-bench.ts';
 

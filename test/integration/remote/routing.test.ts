@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pulled } from '../../../src/engines/testing/pulled-generation.ts';
+import { pulled } from '../../../packages/core/src/engine/testing/pulled-generation.ts';
 import { answerJson, type FakeHandler, hangUp } from '../../fixtures/fake-upstream.ts';
 import {
   type BenchOptions,

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ChatRequest } from '../../../src/engines/engine.ts';
-import { createSecretScrubber } from '../../../src/runtime/secret-scrubber.ts';
+import type { ChatRequest } from '../../../packages/core/src/engine/engine.ts';
+import { createSecretScrubber } from '../../../packages/core/src/runtime/secret-scrubber.ts';
 import { answerJson, type FakeHandler } from '../../fixtures/fake-upstream.ts';
 import { collect, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { ChatEvent } from '../../../src/engines/engine.ts';
+import type { ChatEvent } from '../../../packages/core/src/engine/engine.ts';
 import { silence } from '../../fixtures/fake-upstream.ts';
 import {
   collect,

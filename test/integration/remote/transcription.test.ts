@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { TranscriptionRequest } from '../../../src/engines/engine.ts';
+import type { TranscriptionRequest } from '../../../packages/core/src/engine/engine.ts';
 import { answerJson } from '../../fixtures/fake-upstream.ts';
 import { type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 

@@ -1,0 +1,140 @@
+import { may } from '@baobab/core/domain/operations.ts';
+import { useNow } from '../../address/range.ts';
+import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
+import { useAccounts, useKeys } from '../../api/queries.ts';
+import { useSession } from '../../api/session.ts';
+import { Button, optionsOf, Segments } from '../../components/controls.tsx';
+import { Empty, Failure } from '../../components/feedback.tsx';
+import { Page } from '../../components/page.tsx';
+import { Table, TableSkeleton } from '../../components/table.tsx';
+import { compact, full } from '../../format/numbers.ts';
+import { ago, dateTime } from '../../format/times.ts';
+import { texts } from '../../texts/en/texts.ts';
+import { useMonthlySpend } from '../spend/monthly-spend.ts';
+import { SpendCell } from '../spend/spend.tsx';
+import { AccountSheet, AccountStatus } from './account-sheet.tsx';
+import { CreateAccount } from './create-account.tsx';
+
+export default function Accounts() {
+  const { search } = usePlace();
+  const accounts = useAccounts();
+  const keys = useKeys();
+  const spend = useMonthlySpend('account');
+  const now = useNow();
+  const mayReadUsage = may(useSession(), 'reports.usage');
+  // Rows are ordered by spend: drawn before, they would move.
+  const ready = spend !== undefined || !mayReadUsage;
+  const [show, setShow] = useParameter('show', 'current');
+  const all = accounts.data?.data ?? [];
+  const rows = all.filter(({ status }) => (status === 'deleted') === (show === 'deleted'));
+  const open = all.find(({ id }) => id === search.get('open'));
+  const keyCount = (id: string) =>
+    keys.data?.data.filter((key) => key.account_id === id && key.revoked_at === null).length;
+  const limit = (value: number | null) => (value === null ? '–' : compact(value));
+  const { columns } = texts.accounts;
+  return (
+    <Page
+      title={texts.accounts.title}
+      about={texts.accounts.about}
+      action={
+        <Button tone="primary" icon="plus" onClick={() => changeSearch({ new: 'account' })}>
+          {texts.accounts.create}
+        </Button>
+      }
+      filters={
+        <Segments label={columns.status} options={optionsOf(texts.accounts.show)} value={show} onValue={setShow} />
+      }
+    >
+      {accounts.isError && !accounts.data && <Failure error={accounts.error} onRetry={() => void accounts.refetch()} />}
+      {(accounts.isPending || (accounts.data && !ready)) && <TableSkeleton />}
+      {accounts.data && rows.length === 0 && (
+        <Empty icon="accounts" title={texts.accounts.emptyTitle}>
+          <p>{texts.accounts.emptyText}</p>
+        </Empty>
+      )}
+      {ready && rows.length > 0 && (
+        <Table
+          label={texts.accounts.title}
+          rows={rows}
+          rowKey={({ id }) => id}
+          selected={open?.id}
+          onOpen={({ id }) => changeSearch({ open: id })}
+          initialSort="-spend"
+          foot={texts.common.count(full(rows.length))}
+          columns={[
+            {
+              id: 'name',
+              label: columns.name,
+              sortBy: ({ name }) => name.toLowerCase(),
+              cell: ({ id, name }) => (
+                <button type="button" class="row-button row-name" title={id} onClick={() => changeSearch({ open: id })}>
+                  {name}
+                </button>
+              ),
+            },
+            {
+              id: 'status',
+              label: columns.status,
+              sortBy: ({ status }) => status,
+              cell: (account) => <AccountStatus account={account} />,
+            },
+            {
+              id: 'spend',
+              label: columns.spend,
+              number: true,
+              sortBy: ({ id }) => spend?.get(id) ?? 0,
+              cell: ({ id, monthly_budget_usd: budget }) => (
+                <SpendCell spend={spend && (spend.get(id) ?? 0)} budget={budget} />
+              ),
+            },
+            {
+              id: 'keys',
+              label: columns.keys,
+              number: true,
+              wide: true,
+              sortBy: ({ id }) => keyCount(id) ?? 0,
+              cell: ({ id }) => {
+                const count = keyCount(id);
+                return count === undefined ? <span class="skeleton skeleton-line" /> : full(count);
+              },
+            },
+            {
+              id: 'rpm',
+              label: columns.rpm,
+              number: true,
+              wide: true,
+              sortBy: ({ rpm }) => rpm ?? 0,
+              cell: ({ rpm }) => limit(rpm),
+            },
+            {
+              id: 'tpm',
+              label: columns.tpm,
+              number: true,
+              wide: true,
+              sortBy: ({ tpm }) => tpm ?? 0,
+              cell: ({ tpm }) => limit(tpm),
+            },
+            {
+              id: 'created',
+              label: columns.created,
+              wide: true,
+              sortBy: (account) => account.created_at,
+              cell: (account) => (
+                <span title={dateTime(account.created_at, 'UTC')}>{ago(account.created_at, now)}</span>
+              ),
+            },
+          ]}
+        />
+      )}
+      {search.get('new') === 'account' && <CreateAccount onClose={() => changeSearch({ new: undefined })} />}
+      {open && (
+        <AccountSheet
+          key={open.id}
+          account={open}
+          spend={spend?.get(open.id) ?? 0}
+          onClose={() => changeSearch({ open: undefined })}
+        />
+      )}
+    </Page>
+  );
+}

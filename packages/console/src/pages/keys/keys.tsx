@@ -1,0 +1,132 @@
+import { may } from '@baobab/core/domain/operations.ts';
+import { useState } from 'preact/hooks';
+import { useNow } from '../../address/range.ts';
+import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
+import { useAccounts, useKeys } from '../../api/queries.ts';
+import { useAccountFilter, useSession } from '../../api/session.ts';
+import type { NewKey } from '../../api/types.ts';
+import { Button, optionsOf, SearchField, Segments } from '../../components/controls.tsx';
+import { Empty, Failure } from '../../components/feedback.tsx';
+import { Page } from '../../components/page.tsx';
+import { Table, TableSkeleton } from '../../components/table.tsx';
+import { full } from '../../format/numbers.ts';
+import { texts } from '../../texts/en/texts.ts';
+import { useMonthlySpend } from '../spend/monthly-spend.ts';
+import { CreateKey } from './create-key.tsx';
+import { keyColumns } from './key-columns.tsx';
+import { KeyDetail } from './key-detail.tsx';
+import { keyState } from './key-parts.tsx';
+import { OwnKeyPage } from './own-key.tsx';
+import { SecretSheet } from './secret-sheet.tsx';
+
+export default function Keys() {
+  const session = useSession();
+  const { search } = usePlace();
+  const keys = useKeys();
+  const accounts = useAccounts();
+  const account = useAccountFilter();
+  const spend = useMonthlySpend('key');
+  // A key that has just ended must not count as active for the rest of the minute.
+  const now = Math.max(useNow(), Date.now());
+  const [show, setShow] = useParameter('show', 'active');
+  const [find, setFind] = useParameter('find');
+  const [created, setCreated] = useState<NewKey>();
+
+  if (!may(session, 'keys.list')) return <OwnKeyPage />;
+
+  const all = keys.data?.data ?? [];
+  const words = find.toLowerCase();
+  const rows = all.filter(
+    (key) =>
+      (show === 'all' || keyState(key, now) === 'active') &&
+      (words === '' || `${key.name} ${key.prefix} ${key.id}`.toLowerCase().includes(words)),
+  );
+  const open = all.find(({ id }) => id === search.get('key'));
+  const accountName = (id: string) => accounts.data?.data.find((each) => each.id === id)?.name ?? id;
+  const columns = keyColumns({
+    spend,
+    now,
+    accountName: account === '*' ? accountName : undefined,
+    withStatus: show === 'all',
+  });
+
+  return (
+    <Page
+      title={texts.keys.title}
+      about={account === '*' ? texts.keys.aboutAll : texts.keys.about}
+      action={
+        <Button tone="primary" icon="plus" onClick={() => changeSearch({ new: 'key' })}>
+          {texts.keys.create}
+        </Button>
+      }
+      filters={
+        <>
+          <Segments
+            label={texts.keys.columns.status}
+            options={optionsOf(texts.keys.show)}
+            value={show}
+            onValue={setShow}
+          />
+          <SearchField label={texts.common.search} value={find} onValue={setFind} />
+        </>
+      }
+    >
+      {keys.isError && !keys.data && <Failure error={keys.error} onRetry={() => void keys.refetch()} />}
+      {keys.isPending && <TableSkeleton />}
+      {keys.data && all.length === 0 && (
+        <Empty
+          icon="keys"
+          title={texts.keys.emptyTitle}
+          action={
+            <Button tone="primary" icon="plus" onClick={() => changeSearch({ new: 'key' })}>
+              {texts.keys.create}
+            </Button>
+          }
+        >
+          <p>{texts.keys.emptyText}</p>
+        </Empty>
+      )}
+      {all.length > 0 && rows.length === 0 && (
+        <Empty
+          icon="search"
+          title={texts.common.noMatch}
+          action={
+            <Button onClick={() => changeSearch({ find: undefined, show: 'all' })}>{texts.common.clearFilters}</Button>
+          }
+        />
+      )}
+      {rows.length > 0 && (
+        <Table
+          label={texts.keys.title}
+          columns={columns}
+          rows={rows}
+          rowKey={({ id }) => id}
+          selected={open?.id}
+          onOpen={({ id }) => changeSearch({ key: id })}
+          initialSort="-used"
+          foot={texts.common.count(full(rows.length))}
+        />
+      )}
+      {search.get('new') === 'key' && created === undefined && (
+        <CreateKey onClose={() => changeSearch({ new: undefined })} onCreated={setCreated} />
+      )}
+      {created !== undefined && (
+        <SecretSheet
+          created={created}
+          onClose={() => {
+            setCreated(undefined);
+            changeSearch({ new: undefined, key: undefined });
+          }}
+        />
+      )}
+      {open && created === undefined && (
+        <KeyDetail
+          keyRecord={open}
+          spend={spend?.get(open.id) ?? 0}
+          onClose={() => changeSearch({ key: undefined })}
+          onRotated={setCreated}
+        />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,148 @@
+import { cancellation } from '../../errors/cancellation.ts';
+import type { CallContext, ChatEvent, EngineModel, GenerationSink, Priority, TokenUsage } from '../engine.ts';
+import type { FrameChannel } from '../wire/frames.ts';
+import { joinImages } from '../wire/image-urls.ts';
+import { joinPrompt } from '../wire/long-texts.ts';
+import {
+  bytesOf,
+  type CallBody,
+  type FromEngine,
+  floatsOf,
+  type ToEngine,
+  toWireError,
+  unpackTexts,
+} from '../wire/messages.ts';
+import { createAnswerPace } from './answer-pace.ts';
+
+type Call = Extract<ToEngine, { type: 'call' }>;
+
+interface Running {
+  priority: Priority;
+  abort: AbortController;
+  /** How many more events the server takes now. */
+  credit: number;
+  creditArrived: () => void;
+}
+
+/** The serving half of an engine process: runs calls on a loaded model and answers on the channel. */
+export function createEngineCalls(model: EngineModel, channel: FrameChannel<FromEngine>) {
+  const running = new Map<number, Running>();
+  const pace = createAnswerPace();
+
+  /** Sends what a generation delivers, as fast as the server takes it. */
+  async function stream(id: number, call: Running, generate: (sink: GenerationSink) => Promise<void>): Promise<void> {
+    const { signal } = call.abort;
+    let usage: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
+    const send = (event: ChatEvent) => {
+      if (signal.aborted) throw cancellation(signal);
+      call.credit -= 1;
+      channel.write({ type: 'event', id, event, usage });
+    };
+    const sendLater = async (event: ChatEvent) => {
+      while (call.credit === 0 && !signal.aborted) {
+        await new Promise<void>((resolve) => {
+          call.creditArrived = resolve;
+        });
+      }
+      send(event);
+    };
+    try {
+      await generate({
+        deliver: (event) => (call.credit > 0 ? send(event) : sendLater(event)),
+        used: (current) => {
+          usage = current;
+        },
+      });
+      channel.write({ type: 'end', id, usage });
+    } catch (error) {
+      channel.write({ type: 'error', id, error: toWireError(error), usage });
+    }
+  }
+
+  async function unary(call: Exclude<CallBody, { method: 'generate' }>, body: Uint8Array, context: CallContext) {
+    switch (call.method) {
+      case 'embed': {
+        const { inputs: sent, byteLengths } = call;
+        const inputs = sent === null ? unpackTexts(byteLengths, body) : joinImages({ inputs: sent, byteLengths, body });
+        const result = await supported(model.embedding).embed({ inputs, dimensions: call.dimensions }, context);
+        return { value: { dimensions: result.dimensions, tokens: result.tokens }, body: bytesOf(result.vectors) };
+      }
+      case 'rerank': {
+        const [query = '', ...documents] = unpackTexts(call.byteLengths, body);
+        const result = await supported(model.rerank).rerank({ query, documents }, context);
+        return { value: { tokens: result.tokens }, body: bytesOf(result.scores) };
+      }
+      case 'transcribe': {
+        const { method: _, ...options } = call;
+        const request = { ...options, samples: floatsOf(body) };
+        return { value: await supported(model.transcription).transcribe(request, context) };
+      }
+      case 'countTokens':
+        return { value: await model.countTokens(call.text) };
+      case 'countChatTokens': {
+        const { logitBias: _, ...request } = call.request;
+        const prompt = joinPrompt(request.prompt, call.longTexts, body);
+        return { value: await supported(supported(model.chat).countTokens)({ ...request, prompt }, context) };
+      }
+    }
+  }
+
+  async function serve({ id, call, context: wire }: Call, body: Uint8Array): Promise<void> {
+    const abort = new AbortController();
+    const { priority } = wire;
+    const entry: Running = {
+      priority,
+      abort,
+      credit: call.method === 'generate' ? call.credit : 0,
+      creditArrived: () => {},
+    };
+    if (running.size === 0) pace.begin();
+    running.set(id, entry);
+    const context: CallContext = { ...wire, signal: abort.signal };
+    try {
+      if (call.method === 'generate') {
+        const { logitBias, ...request } = call.request;
+        const bias = logitBias === undefined ? {} : { logitBias: new Map(logitBias) };
+        const prompt = joinPrompt(request.prompt, call.longTexts, body);
+        const chat = supported(model.chat);
+        await stream(id, entry, (sink) => chat.generate({ ...request, ...bias, prompt }, context, sink));
+      } else {
+        const result = await unary(call, body, context);
+        if (channel.isFull()) await channel.drained();
+        running.delete(id);
+        const answer: FromEngine = { type: 'result', id, value: result.value };
+        // Interactive answers do not wait for those of batches.
+        const alike = running.values().filter((other) => other.priority === priority);
+        const gapMs = pace.gapMs(alike.toArray().length);
+        if (running.size === 0) channel.write(answer, result.body);
+        else channel.writeSoon(answer, result.body, gapMs);
+      }
+    } catch (error) {
+      channel.write({ type: 'error', id, error: toWireError(error) });
+    } finally {
+      running.delete(id);
+    }
+  }
+
+  return {
+    start(call: Call, body: Uint8Array): void {
+      void serve(call, body);
+    },
+    cancel(id: number): void {
+      const call = running.get(id);
+      call?.abort.abort();
+      call?.creditArrived();
+    },
+    credit(id: number, count: number): void {
+      const call = running.get(id);
+      if (call === undefined) return;
+      call.credit += count;
+      call.creditArrived();
+    },
+  };
+}
+
+function supported<T>(capability: T | undefined): T {
+  if (capability === undefined) throw new Error('The loaded model lacks the capability of this call');
+  return capability;
+}

@@ -1,0 +1,39 @@
+import type { Readable } from 'node:stream';
+import type { CallContext } from '../engine/engine.ts';
+
+/** A file on disk, or a stream. */
+export type AudioSource = { path: string } | { stream: Readable };
+
+/** At most 30 s of mono 16 kHz samples. */
+export interface AudioWindow {
+  /** Start of the window in the whole audio. */
+  startSeconds: number;
+  samples: Float32Array<ArrayBuffer>;
+}
+
+export interface AudioReader {
+  /** Waits for a free decoder. Yields windows as decoding proceeds, and returns the length of the audio. */
+  read(source: AudioSource, context: CallContext): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
+}
+
+export type PdfContent =
+  | { base64: string }
+  /** `open` is called when a reader is free. */
+  | { sha256: string; open(): Promise<AsyncIterable<Uint8Array>> };
+
+export type PdfFailure =
+  | { reason: 'damaged' | 'encrypted' | 'no-text' | 'memory' | 'time' }
+  | { reason: 'too-many-pages'; pages: number; limit: number }
+  | { reason: 'too-long'; limit: number };
+
+export type PdfText = { text: string } | { failure: PdfFailure };
+
+export interface PdfReadContext extends Pick<CallContext, 'accountId' | 'keyId' | 'priority' | 'signal'> {
+  /** Keep the text in memory for the next request with the same file. */
+  keeps: boolean;
+}
+
+export interface PdfReader {
+  /** Waits for its turn. Throws only what is not the fault of the file. */
+  read(content: PdfContent, context: PdfReadContext): Promise<PdfText>;
+}

@@ -1,0 +1,133 @@
+import { availableParallelism } from 'node:os';
+import type { LoadSpec } from '@baobab/core/engine/driver.ts';
+import type { ChatCapability } from '@baobab/core/engine/engine.ts';
+import { collectGarbage } from '@baobab/core/runtime/garbage-collection.ts';
+import type { LlamaModel, Token } from 'node-llama-cpp';
+import { createBatching } from './decoding/batching.ts';
+import { createSequences } from './decoding/context-sequences.ts';
+import { countPromptTokens, type GenerationDependencies, generate } from './decoding/generation.ts';
+import { createGrammarStates } from './decoding/grammar-states.ts';
+import { createSlotPool } from './decoding/slots.ts';
+import { createThreadGovernor } from './decoding/thread-governor.ts';
+import type { LlamaOptions } from './driver.ts';
+import { createChatTemplate } from './prompt/chat-template.ts';
+import { createPromptTokenizer } from './prompt/prompt.ts';
+import { createVocabulary } from './prompt/vocabulary.ts';
+
+/**
+ * Prompt tokens evaluated at once. Other requests and aborts wait for a chunk, and reproducible prompts are cached in whole chunks,
+ * so it is as small as the hardware allows: on CPUs 64 costs a tenth more than 512, and 128 costs nothing.
+ */
+const CHUNK_TOKENS = { cpu: 64, gpu: 512 };
+/** When no other request is running. */
+const LONE_PROMPT_TOKENS = { cpu: 128, gpu: 512 };
+/**
+ * Each generation leaves a native sampler with a table of the whole vocabulary (0.4 to 2 MB). V8 does not know its size and would
+ * let hundreds of them pile up.
+ */
+const GENERATIONS_PER_COLLECTION = 32;
+
+export interface ChatOptions {
+  model: LlamaModel;
+  spec: LoadSpec<LlamaOptions>;
+  /** Jinja. Default: the template in the model file. */
+  chatTemplate?: string | undefined;
+  randomSeed: () => number;
+  newCallId: () => string;
+}
+
+export interface LlamaChat {
+  chat: ChatCapability;
+  /** Before the model is disposed of. */
+  close(): Promise<void>;
+}
+
+export async function createChatCapability({
+  model,
+  spec,
+  chatTemplate,
+  randomSeed,
+  newCallId,
+}: ChatOptions): Promise<LlamaChat> {
+  const processor = model.gpuLayers > 0 ? 'gpu' : 'cpu';
+  const chunkTokens = CHUNK_TOKENS[processor];
+  const governor = createThreadGovernor(spec.threads);
+  const { seededThreads = Math.max(1, availableParallelism() - 1) } = spec.engine.options;
+  const steadyThreads = Math.min(spec.threads, seededThreads);
+  let threads = spec.threads;
+  const batching = createBatching({
+    lonePromptTokens: LONE_PROMPT_TOKENS[processor],
+    sharedPromptTokens: chunkTokens,
+    onBatch(alone) {
+      // The number of threads changes results a little, so reproducible work always has the same. It leaves a core to other programs.
+      threads = alone ? steadyThreads : governor.threads();
+      model.llama.maxThreads = threads;
+    },
+  });
+  const context = await model.createContext({
+    contextSize: spec.contextLength,
+    sequences: spec.parallelSequences,
+    batchSize: Math.max(LONE_PROMPT_TOKENS[processor], spec.parallelSequences),
+    threads: spec.threads,
+    batching: { itemPrioritizationStrategy: batching.strategy, dispatchSchedule: batching.schedule },
+  });
+  const { sequences, close } = createSequences({
+    context,
+    batching,
+    threads: () => threads,
+    warn: (text) => process.stderr.write(`${text}\n`),
+  });
+  const { tokenizer: metadata } = model.fileInfo.metadata;
+  const vocabulary = createVocabulary(metadata.ggml);
+  const dependencies: GenerationDependencies = {
+    model,
+    vocabulary,
+    template: createChatTemplate({
+      ...templateSources(metadata, chatTemplate),
+      bosToken: model.tokens.bosString ?? '',
+      eosToken: model.tokens.eosString ?? '',
+      controlTexts: vocabulary.controlTexts,
+      endTexts: endTexts(model, vocabulary.size),
+    }),
+    tokenizer: createPromptTokenizer(model, vocabulary.size),
+    grammars: createGrammarStates(model),
+    slots: createSlotPool({ sequences, chunkTokens }),
+    batching,
+    chunkTokens,
+    contextLength: context.contextSize,
+    maxOutputTokens: spec.maxOutputTokens,
+    greedyRunsAlone: processor === 'cpu',
+    randomSeed,
+    newCallId,
+    afterGeneration: createCollectionCounter(),
+  };
+  return {
+    chat: {
+      generate: (request, call, sink) => generate({ dependencies, request, context: call, sink }),
+      countTokens: (request, { signal }) => countPromptTokens({ dependencies, request, signal }),
+    },
+    close,
+  };
+}
+
+function createCollectionCounter(): () => void {
+  let generations = 0;
+  return () => {
+    if (++generations % GENERATIONS_PER_COLLECTION === 0) collectGarbage();
+  };
+}
+
+/** Model files may hold a second template, for tools. */
+function templateSources(metadata: Readonly<Record<string, unknown>>, chatTemplate: string | undefined) {
+  const { chat_template: own, 'chat_template.tool_use': ofTools } = metadata;
+  if (chatTemplate !== undefined) return { source: chatTemplate };
+  return {
+    source: typeof own === 'string' ? own : undefined,
+    toolSource: typeof ofTools === 'string' ? ofTools : undefined,
+  };
+}
+
+function endTexts(model: LlamaModel, vocabularySize: number): string[] {
+  const tokens = Array.from({ length: vocabularySize }, (_, id) => id as Token).filter((id) => model.isEogToken(id));
+  return tokens.map((id) => model.detokenize([id], true)).filter((text) => text !== '');
+}

@@ -1,0 +1,24 @@
+import type { ChatRequest } from '@baobab/core/engine/engine.ts';
+import { createBudget } from '../grammar/budget.ts';
+import { schemaGrammar } from '../grammar/schema-grammar.ts';
+import { type CallPlan, planCalls } from '../tools/tool-calls.ts';
+
+/** The part of a request that grammars are made of. */
+export type GrammarRequest = Pick<ChatRequest, 'format' | 'tools' | 'toolChoice' | 'parallelToolCalls'>;
+
+/** The grammars of one request, as plain data. */
+export interface RequestGrammars {
+  /** GBNF of the answer, for a JSON schema. */
+  format?: string | undefined;
+  /** Undefined: this answer is text. */
+  calls?: CallPlan | undefined;
+}
+
+/** All schemas of a request share one budget. */
+export function compileGrammars({ format, tools, toolChoice, parallelToolCalls }: GrammarRequest): RequestGrammars {
+  const budget = createBudget();
+  return {
+    calls: planCalls({ tools, choice: toolChoice, parallel: parallelToolCalls ?? true, budget }),
+    format: format?.type === 'json_schema' ? schemaGrammar(format.schema, ['format', 'schema'], budget) : undefined,
+  };
+}

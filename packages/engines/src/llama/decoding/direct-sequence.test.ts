@@ -1,0 +1,356 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { SamplingOptions } from '@baobab/core/engine/engine.ts';
+import {
+  getLlama,
+  type Llama,
+  LlamaGrammarEvaluationState,
+  LlamaLogLevel,
+  type LlamaModel,
+  type Token,
+} from 'node-llama-cpp';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { llamaLibrary } from '../backend/local-builds.ts';
+import { selfTestModel } from '../backend/test-model.ts';
+import { type AddonContext, addonOf } from './addon.ts';
+import { ALONE, createBatching, sharedBy } from './batching.ts';
+import { createSequences } from './context-sequences.ts';
+import { samplingOptions } from './sampling.ts';
+import type { EvaluatedToken, GenerateOptions, Sequence } from './sequence.ts';
+import { createSlotPool } from './slots.ts';
+
+/**
+ * The way past node-llama-cpp's public interface, beside that interface. A new version of the library may change what is inside it: then
+ * these tests fail, and `KNOWN_VERSION` is raised when they pass again.
+ */
+const KNOWN_VERSION = '3.22.1';
+
+const CONTEXT_SIZE = 256;
+const BATCH_SIZE = 32;
+const PROMPT = Array.from({ length: 20 }, (_, at) => (at * 7 + 10) as Token);
+
+let directory: string;
+let llama: Llama;
+let model: LlamaModel;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'baobab-direct-'));
+  const modelPath = join(directory, 'model.gguf');
+  await writeFile(modelPath, selfTestModel());
+  llama = await getLlama({ gpu: false, build: 'never', logLevel: LlamaLogLevel.disabled });
+  model = await llama.loadModel({ modelPath });
+});
+afterAll(async () => {
+  await model.dispose();
+  await llama.dispose();
+  await rm(directory, { recursive: true });
+});
+
+type Way = 'library' | 'direct';
+const WAYS: readonly Way[] = ['library', 'direct'];
+
+async function open(way: Way, count = 1, find?: typeof addonOf) {
+  const batching = createBatching({ lonePromptTokens: BATCH_SIZE, sharedPromptTokens: BATCH_SIZE, onBatch() {} });
+  const context = await model.createContext({
+    contextSize: CONTEXT_SIZE,
+    sequences: count,
+    batchSize: BATCH_SIZE,
+    threads: 1,
+    batching: { itemPrioritizationStrategy: batching.strategy, dispatchSchedule: batching.schedule },
+  });
+  const warnings: string[] = [];
+  const { sequences, close } = createSequences({
+    context,
+    batching,
+    threads: () => 1,
+    warn: (text) => warnings.push(text),
+    ...(way === 'library' ? { find: () => undefined } : find && { find }),
+  });
+  return {
+    sequences: sequences as readonly [Sequence, ...Sequence[]],
+    batching,
+    warnings,
+    close,
+    async [Symbol.asyncDispose]() {
+      await close();
+      await context.dispose();
+    },
+  };
+}
+
+interface Run {
+  request?: SamplingOptions;
+  tokens?: readonly Token[];
+  count?: number;
+  probabilities?: boolean;
+  ahead?: boolean;
+  grammar?: string;
+  priority?: GenerateOptions['priority'];
+  replace?: (token: Token, at: number) => readonly Token[] | undefined;
+}
+
+/** What a sequence writes. */
+async function write(sequence: Sequence, run: Run = {}): Promise<EvaluatedToken[]> {
+  const { request = { temperature: 1, seed: 5 }, count = 24, ahead = true, grammar } = run;
+  const generated: number[] = [];
+  const compiled = grammar === undefined ? undefined : await llama.createGrammar({ grammar });
+  const state = compiled && new LlamaGrammarEvaluationState({ model, grammar: compiled });
+  const steps = sequence.generate(run.tokens ?? PROMPT, {
+    priority: run.priority ?? ALONE,
+    sampling: {
+      ...samplingOptions({ request, model, generated, maxTokens: count, randomSeed: () => 1 }),
+      ...(state && { grammarEvaluationState: () => state }),
+    },
+    probabilities: run.probabilities ?? false,
+    mayRunAhead: () => ahead && generated.length + 1 < count,
+  });
+  const written: EvaluatedToken[] = [];
+  let replacement: readonly Token[] | undefined;
+  while (written.length < count) {
+    const step = await steps.next(replacement);
+    if (step === undefined) break;
+    written.push(step);
+    generated.push(step.token);
+    replacement = run.replace?.(step.token, written.length);
+  }
+  await steps.end();
+  return written;
+}
+
+/** Computes a batch, and then says that it failed: as when memory runs out in the last of several passes. */
+const failingAfterDecode = (context: AddonContext, failing: () => boolean): AddonContext => ({
+  setThreads: (threads) => context.setThreads(threads),
+  initBatch: (tokens) => context.initBatch(tokens),
+  addToBatch: (...step) => context.addToBatch(...step),
+  async decodeBatch() {
+    await context.decodeBatch();
+    if (failing()) throw new Error('no memory');
+  },
+  sampleToken: context.sampleToken.bind(context),
+  removeTokenCellsFromSequence: (...cells) => context.removeTokenCellsFromSequence(...cells),
+  disposeSequence: (id) => context.disposeSequence(id),
+});
+
+/** The same on both ways. */
+async function both<T>(work: (opened: Awaited<ReturnType<typeof open>>) => Promise<T>, count = 1): Promise<[T, T]> {
+  const results: T[] = [];
+  for (const way of WAYS) {
+    await using opened = await open(way, count);
+    results.push(await work(opened));
+  }
+  return results as [T, T];
+}
+
+describe('sequences past the public interface of node-llama-cpp', () => {
+  it('are used with the version that is installed', async () => {
+    const installed = JSON.parse(await readFile(join(llamaLibrary(), 'package.json'), 'utf8'));
+    expect(installed).toMatchObject({ version: KNOWN_VERSION });
+    await using opened = await open('direct');
+    expect(opened.warnings).toEqual([]);
+  });
+
+  it('are left for the public interface when the library is another inside', async () => {
+    await using opened = await open('library');
+    expect(opened.warnings).toEqual([expect.stringContaining('public interface')]);
+    expect(await write(opened.sequences[0])).not.toEqual([]);
+  });
+
+  it.each<[string, Run]>([
+    ['a seed', {}],
+    ['a seed and no step ahead', { ahead: false }],
+    ['temperature 0', { request: { temperature: 0 } }],
+    ['top_p', { request: { temperature: 1.5, topP: 0.7, seed: 9 } }],
+    [
+      'penalties',
+      { request: { temperature: 0.6, frequencyPenalty: 1.5, presencePenalty: 0.5, seed: 3 }, ahead: false },
+    ],
+    [
+      'biases',
+      {
+        request: {
+          temperature: 0.8,
+          seed: 3,
+          logitBias: new Map([
+            [40, 4],
+            [41, -100],
+          ]),
+        },
+      },
+    ],
+    ['probabilities', { probabilities: true, count: 4 }],
+    ['a grammar', { grammar: 'root ::= ("ab" | "ba" | "cde"){9}', ahead: false }],
+    ['a grammar that ends the answer', { grammar: 'root ::= "abc"', ahead: false }],
+    ['a prompt that takes several batches', { tokens: Array.from({ length: 75 }, (_, at) => (at * 3 + 5) as Token) }],
+  ])('write the same with %s', async (_name, run) => {
+    const [library, direct] = await both(({ sequences: [sequence] }) => write(sequence, run));
+    expect(library.length).toBeGreaterThan(2);
+    expect(direct).toEqual(library);
+  });
+
+  it('count the tokens that a penalty is for, also those of a step ahead', async () => {
+    const request = { temperature: 0.6, frequencyPenalty: 1.5, presencePenalty: 0.5, seed: 3 };
+    await using opened = await open('direct', 2);
+    const [first, second] = opened.sequences;
+    expect(await write(first, { request, ahead: true })).toEqual(
+      await write(second as Sequence, { request, ahead: false }),
+    );
+  });
+
+  it('write the same when the caller replaces tokens, with few or more than a batch holds', async () => {
+    const long = Array.from({ length: BATCH_SIZE * 2 + 5 }, (_, at) => (at + 50) as Token);
+    const replace = (token: Token, at: number) => (at === 2 ? [token, 7 as Token] : at === 4 ? long : undefined);
+    const [library, direct] = await both(async ({ sequences: [sequence] }) => ({
+      written: await write(sequence, { replace, ahead: false, count: 8 }),
+      tokens: sequence.tokens,
+    }));
+    expect(direct).toEqual(library);
+    expect(direct.tokens).toHaveLength(PROMPT.length + 1 + 2 + 1 + long.length + 3);
+  });
+
+  it('write the same after they forgot a part or all', async () => {
+    const [library, direct] = await both(async ({ sequences: [sequence] }) => {
+      await sequence.read(PROMPT, ALONE);
+      await sequence.truncate(12);
+      const part = await write(sequence);
+      await sequence.truncate(0);
+      expect(sequence.tokens).toEqual([]);
+      return [part, await write(sequence)];
+    });
+    expect(direct).toEqual(library);
+  });
+
+  it('do not mix when several write at once', async () => {
+    const prompts = [PROMPT, PROMPT.toReversed(), PROMPT.slice(5)];
+    const [library, direct] = await both(async ({ sequences, batching }) => {
+      const leave = sequences.map(() => batching.share());
+      const request = { temperature: 0 };
+      const written = sequences.map(async (sequence, at) => {
+        const step = await write(sequence, {
+          request,
+          tokens: prompts[at] as Token[],
+          priority: sharedBy(sequence.id),
+        });
+        leave[at]?.();
+        return step;
+      });
+      return Promise.all(written);
+    }, prompts.length);
+    await using alone = await open('direct', prompts.length);
+    for (const [at, sequence] of alone.sequences.entries()) {
+      const written = await write(sequence, { request: { temperature: 0 }, tokens: prompts[at] as Token[] });
+      expect(direct[at]).toEqual(written);
+      expect(library[at]).toEqual(written);
+    }
+  });
+
+  it('hold what was computed when the caller stops, and go on from there', async () => {
+    for (const way of WAYS) {
+      await using opened = await open(way);
+      const [sequence] = opened.sequences;
+      const steps = sequence.generate(PROMPT, {
+        priority: ALONE,
+        sampling: samplingOptions({
+          request: { temperature: 0 },
+          model,
+          generated: [],
+          maxTokens: 9,
+          randomSeed: () => 1,
+        }),
+        probabilities: false,
+        mayRunAhead: () => true,
+      });
+      const first = await steps.next();
+      await steps.end();
+      // Whether the step ahead has started by then depends on the moment.
+      expect(sequence.tokens.slice(0, PROMPT.length)).toEqual(PROMPT);
+      expect([[], [first?.token]]).toContainEqual(sequence.tokens.slice(PROMPT.length));
+      expect(await write(sequence, { tokens: [9 as Token], count: 2 })).toHaveLength(2);
+    }
+  });
+
+  it('fail what does not fit, and work on', async () => {
+    await using opened = await open('direct', 2);
+    const [first, second] = opened.sequences;
+    const tooLong = Array.from({ length: CONTEXT_SIZE + 1 }, () => 5 as Token);
+    await expect(first.read(tooLong, ALONE)).rejects.toThrow('full');
+    await first.truncate(0);
+    expect(await write(first)).toEqual(await write(second as Sequence));
+  });
+
+  it('fail a batch that llama.cpp refuses, and work on', async () => {
+    await using opened = await open('direct', 2);
+    const [first, second] = opened.sequences;
+    const unknown = 1_000_000 as Token;
+    await expect(first.read([unknown], ALONE)).rejects.toThrow();
+    await expect(write(first, { tokens: [unknown] })).rejects.toThrow();
+    await first.truncate(0);
+    expect(await write(first)).toEqual(await write(second as Sequence));
+  });
+
+  it('forget what a batch that failed has left in the cache', async () => {
+    let failing = false;
+    await using opened = await open('direct', 1, (...found) => {
+      const addon = addonOf(...found);
+      return addon && { ...addon, context: failingAfterDecode(addon.context, () => failing) };
+    });
+    const slots = createSlotPool({ sequences: opened.sequences, chunkTokens: BATCH_SIZE });
+    const request = { accountId: 'a', tokens: PROMPT, reproducible: false, signal: new AbortController().signal };
+    const first = await slots.acquire(request);
+    await first.slot.sequence.read(PROMPT.slice(0, 5), ALONE);
+    failing = true;
+    await expect(first.slot.sequence.read(PROMPT.slice(5, 9), ALONE)).rejects.toThrow('no memory');
+    failing = false;
+    // As for a request that was cancelled meanwhile.
+    await first.release({ keep: true });
+    const { slot, cachedTokens } = await slots.acquire(request);
+    expect(cachedTokens).toBe(5);
+    expect(await write(slot.sequence, { tokens: PROMPT.slice(5), count: 4 })).toHaveLength(4);
+  });
+
+  it('write the same with a seed while others write, stop and begin again', async () => {
+    await using opened = await open('direct', 3);
+    const [seeded, ...others] = opened.sequences;
+    const run = { request: { temperature: 1, seed: 11, frequencyPenalty: 0.5 }, count: 60 };
+    const alone = await write(seeded, run);
+    await seeded.truncate(0);
+    let over = false;
+    const neighbours = others.map(async (sequence, at) => {
+      while (!over) {
+        const leave = opened.batching.share();
+        await write(sequence, { request: { temperature: 1 }, count: 3 + at, priority: sharedBy(sequence.id) });
+        leave();
+        await sequence.truncate(at * 7);
+      }
+    });
+    const written = await write(seeded, run);
+    over = true;
+    await Promise.all(neighbours);
+    expect(written).toEqual(alone);
+  });
+
+  it('begin nothing after the model is unloaded', async () => {
+    let samplers = 0;
+    await using opened = await open('direct', 1, (...found) => {
+      const addon = addonOf(...found);
+      const createSampler = () => {
+        samplers++;
+        throw new Error('no model');
+      };
+      return addon && { ...addon, createSampler };
+    });
+    const [sequence] = opened.sequences;
+    await opened.close();
+    await expect(write(sequence)).rejects.toThrow('unloaded');
+    await expect(sequence.read(PROMPT, ALONE)).rejects.toThrow('unloaded');
+    // It needs the model: without one, the process ends.
+    expect(samplers).toBe(0);
+  });
+
+  it('end with an error when the model is unloaded', async () => {
+    await using opened = await open('direct');
+    const writing = write(opened.sequences[0], { count: 200 });
+    await opened.close();
+    await expect(writing).rejects.toThrow('unloaded');
+  });
+});

@@ -1,0 +1,112 @@
+import { join } from 'node:path';
+import type { EngineTask } from '@baobab/core/domain/model.ts';
+import {
+  count,
+  type Driver,
+  ENCODER_PLACES,
+  fileName,
+  type MemoryFacts,
+  PROCESS_BYTES,
+  totalFileBytes,
+  type WeightFacts,
+} from '@baobab/core/engine/driver.ts';
+import { type Static, Type } from 'typebox';
+import { type GgufHeader, ggufParts, parseGgufHeader, readGgufHeader } from './gguf-header.ts';
+
+/** llama.cpp's number for it. */
+const RANKING = 4;
+
+const fields = { model: fileName };
+/** Threads for requests with a seed or temperature 0. Default: one fewer than the cores, so the text may depend on the machine. */
+const seededThreads = Type.Optional(Type.Integer({ minimum: 1, maximum: 64 }));
+const options = Type.Object({ ...fields, seededThreads });
+export type LlamaOptions = Static<typeof options>;
+
+const settings = {
+  llamaThreads: count(0, 'Threads for llama models; 0: one for each core'),
+  llamaSequences: count(
+    0,
+    'Sequences a llama model decodes side by side; 0: 4, and up to 32 on a GPU with room for them',
+  ),
+  llamaGpu: Type.Enum(['auto', 'off', 'cuda', 'vulkan', 'metal'], {
+    default: 'auto',
+    description: 'What llama models run on; auto: a GPU backend that passes its test, else the processor',
+  }),
+};
+const settingsObject = Type.Object(settings);
+type LlamaSettings = Static<typeof settingsObject>;
+
+/** Weights are mapped as they are; the compute buffers are small beside them. */
+const WEIGHTS_FACTOR = 1.15;
+/**
+ * Keys and values of one token: 22 kB for a model of 1 B parameters, several times that for large ones. Measured: TinyLlama with 4
+ * sequences 661 MB, estimated 706.
+ */
+const CACHE_BYTES_PER_TOKEN = 32 * 1024;
+
+const SEQUENCES = 4;
+const MAX_GPU_SEQUENCES = 32;
+/** Share of the memory of GPUs for the keys and values of one model's sequences. */
+const CACHE_SHARE = 0.25;
+/** Memory of a process that uses a GPU: its driver maps more than the processor's runtime does. */
+const GPU_PROCESS_BYTES = 512 * 1024 * 1024;
+
+/** Where node-llama-cpp looks for the system's libraries and for GPU drivers, and how busy the processor is. */
+const READABLE = ['/lib', '/lib64', '/usr', '/opt/cuda', '/opt/rocm', '/etc/os-release', '/proc/stat'];
+
+/** Encoders name a way of pooling; rerankers the one that ranks. */
+function taskOf({ architecture, poolingType }: GgufHeader): EngineTask {
+  if (poolingType === RANKING) return 'cross-encoder';
+  return poolingType !== undefined || architecture.includes('bert') ? 'embedding' : 'chat';
+}
+
+const factsOf = (header: GgufHeader | undefined): WeightFacts => ({
+  contextLength: header?.contextLength,
+  dimensions: header?.embeddingLength,
+  task: header && taskOf(header),
+});
+
+/** A GPU decodes many sequences in the time of one, so it has as many as fit. */
+function gpuSequences(videoBytes: number, contextLength: number): number {
+  const fitting = Math.floor((videoBytes * CACHE_SHARE) / (contextLength * CACHE_BYTES_PER_TOKEN));
+  return Math.max(SEQUENCES, Math.min(MAX_GPU_SEQUENCES, fitting));
+}
+
+async function modelBytes(model: string, { directory, layout, contextLength }: MemoryFacts): Promise<number> {
+  const weightsBytes = await totalFileBytes(directory, ggufParts(model));
+  return weightsBytes * WEIGHTS_FACTOR + contextLength * layout.parallelSequences * CACHE_BYTES_PER_TOKEN;
+}
+
+/** GGUF models. */
+export const llama = {
+  name: 'llama',
+  tasks: { chat: { ...fields, seededThreads }, embedding: fields, 'cross-encoder': fields },
+  settings,
+  local: {
+    module: new URL('./load.ts', import.meta.url),
+    accelerators: new URL('./backend/accelerators.ts', import.meta.url),
+    preparation: new URL('./compile/chat-preparation.ts', import.meta.url),
+    recognise(fileNames) {
+      const model = fileNames.find((name) => name.endsWith('.gguf'));
+      return model === undefined ? undefined : { model: ggufParts(model)[0] };
+    },
+    files: ({ options: { model } }) => ggufParts(model),
+    layout({ task }, { llamaThreads, llamaSequences }, { physicalCores, accelerator, contextLength }) {
+      // A second thread on a core only competes with the first.
+      const threads = llamaThreads || physicalCores;
+      const sequences = accelerator.memoryBytes > 0 ? gpuSequences(accelerator.memoryBytes, contextLength) : SEQUENCES;
+      const parallelSequences = task === 'chat' ? llamaSequences || sequences : 1;
+      return { processes: 1, threads, parallelSequences, places: task === 'chat' ? parallelSequences : ENCODER_PLACES };
+    },
+    facts: ({ options: { model } }, directory) => factsOf(readGgufHeader(join(directory, model))),
+    previewFacts: ({ beginning }) => factsOf(beginning && parseGgufHeader(beginning)),
+    async memoryBytes({ options: { model } }, facts) {
+      const here = (await modelBytes(model, facts)) * (1 - facts.videoShare);
+      const runtimeBytes = PROCESS_BYTES + (facts.videoShare > 0 ? GPU_PROCESS_BYTES : 0);
+      return facts.layout.processes * (runtimeBytes + here);
+    },
+    videoBytes: ({ options: { model } }, facts) => modelBytes(model, facts),
+    // node-llama-cpp tries a native library in a child process before it loads it.
+    rights: () => ({ readable: READABLE, childProcesses: true }),
+  },
+} satisfies Driver<LlamaOptions, LlamaSettings>;

@@ -1,0 +1,56 @@
+import type { RerankCapability } from '@baobab/core/engine/engine.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { Batcher } from './batching/batcher.ts';
+import { joined, mapInSlices } from './encoder.ts';
+import type { EncoderSequence } from './session.ts';
+import type { Encode, Template } from './tokenizer/template.ts';
+import { windows } from './windows.ts';
+
+export interface CrossEncoderDependencies {
+  contextLength: number;
+  template: Template['pair'];
+  encode: Encode;
+  batcher: Batcher;
+}
+
+/** A query may fill the context up to this share; the rest belongs to the document. */
+const QUERY_SHARE = 0.75;
+
+/** Query and document are read together; the score is the sigmoid of the model's one logit. */
+export function createCrossEncoder(dependencies: CrossEncoderDependencies): RerankCapability {
+  const { contextLength, template, encode, batcher } = dependencies;
+  const { before, between, after, secondType } = template;
+  const room = contextLength - before.length - between.length - after.length;
+  const queryLimit = Math.floor(room * QUERY_SHARE);
+
+  return {
+    async rerank({ query, documents }, { signal, priority }) {
+      const queryIds = encode(query);
+      if (queryIds.length > queryLimit) throw errors.contextTooLong(['query'], queryIds.length, queryLimit);
+      const head = joined(before, queryIds, between);
+      const sequences: EncoderSequence[] = [];
+      const documentOf: number[] = [];
+      await mapInSlices(documents, signal, (document, index) => {
+        for (const part of windows(encode(document), room - queryIds.length)) {
+          sequences.push({ ids: joined(head, part, after), second: { from: head.length, type: secondType } });
+          documentOf.push(index);
+        }
+      });
+      const scores = new Float32Array(documents.length);
+      await batcher.submit({
+        sequences,
+        signal,
+        priority,
+        onRow(index, { output, row }) {
+          const document = documentOf[index] ?? 0;
+          const labels = output.dims[1] ?? 1;
+          // With two labels the last one means "relevant".
+          const logit = output.data[row * labels + labels - 1] as number;
+          const other = labels > 1 ? (output.data[row * labels] as number) : 0;
+          scores[document] = Math.max(scores[document] as number, 1 / (1 + Math.exp(other - logit)));
+        },
+      });
+      return { scores, tokens: sequences.reduce((total, { ids }) => total + ids.length, 0) };
+    },
+  };
+}

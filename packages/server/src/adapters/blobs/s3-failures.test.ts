@@ -1,0 +1,44 @@
+import { S3ServiceException } from '@aws-sdk/client-s3';
+import { StorageFullError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { expect, it } from 'vitest';
+import { isAbsent, toBlobError } from './s3-failures.ts';
+
+const answered = (name: string, httpStatusCode: number) =>
+  new S3ServiceException({ name, $fault: 'server', message: 'no', $metadata: { httpStatusCode } });
+
+it.each([
+  ['InternalError', 500],
+  ['SlowDown', 503],
+  ['TooManyRequests', 429],
+  ['AccessDenied', 403],
+  ['NoSuchBucket', 404],
+])('calls the store unavailable after %s', (name, status) => {
+  expect(toBlobError(answered(name, status))).toBeInstanceOf(StoreUnavailableError);
+});
+
+it.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EPIPE', 'CERT_HAS_EXPIRED'])(
+  'calls the store unavailable when the connection fails with %s',
+  (code) => {
+    expect(toBlobError(Object.assign(new Error('no connection'), { code }))).toEqual(
+      new StoreUnavailableError('S3 does not answer: no connection.'),
+    );
+  },
+);
+
+it('calls the store unavailable after a timeout', () => {
+  expect(toBlobError(Object.assign(new Error('late'), { name: 'TimeoutError' }))).toBeInstanceOf(StoreUnavailableError);
+});
+
+it('tells a full bucket from one that is away', () => {
+  expect(toBlobError(answered('QuotaExceeded', 403))).toBeInstanceOf(StorageFullError);
+});
+
+it('leaves errors of our own code as they are', () => {
+  const wrong = answered('InvalidArgument', 400);
+  const bug = new TypeError('not a function');
+  expect([toBlobError(wrong), toBlobError(bug)]).toEqual([wrong, bug]);
+});
+
+it('tells a missing object from a missing bucket', () => {
+  expect([isAbsent(answered('NoSuchKey', 404)), isAbsent(answered('NoSuchBucket', 404))]).toEqual([true, false]);
+});

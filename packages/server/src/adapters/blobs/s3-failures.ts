@@ -1,0 +1,48 @@
+import { S3ServiceException } from '@aws-sdk/client-s3';
+import { StorageFullError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+
+const FULL = new Set(['QuotaExceeded', 'XMinioStorageFull', 'InsufficientStorage', 'StorageFull']);
+/** Answers that only an operator or time can change. The SDK has repeated those that are worth it. */
+const REFUSALS = [301, 401, 403, 404, 408, 429];
+
+export const isAbsent = (error: unknown): boolean =>
+  error instanceof S3ServiceException && error.$metadata.httpStatusCode === 404 && error.name !== 'NoSuchBucket';
+
+/** The error of the ports for an error of a call to S3. What is not from S3 or the network is a bug and stays as it is. */
+export function toBlobError(error: unknown): unknown {
+  const { name, message, code } = error as NodeJS.ErrnoException;
+  const away = () => new StoreUnavailableError(`S3 does not answer: ${message || code || name}.`, { cause: error });
+  if (error instanceof S3ServiceException) {
+    if (FULL.has(name)) return new StorageFullError('The bucket is full.', { cause: error });
+    const status = error.$metadata.httpStatusCode ?? 500;
+    return status >= 500 || REFUSALS.includes(status) ? away() : error;
+  }
+  const isNetwork = typeof code === 'string' && !code.startsWith('ERR_INVALID');
+  return isNetwork || name === 'TimeoutError' || name === 'CredentialsProviderError' ? away() : error;
+}
+
+export interface Bucket {
+  bucket: string;
+  endpoint?: string | undefined;
+  region: string;
+}
+
+/** Tells the operator why the bucket cannot be used. Contains no credentials. */
+export function bucketProblem(error: unknown, { bucket, endpoint = 'AWS', region }: Bucket): Error {
+  const problem = (text: string) => new StoreUnavailableError(text, { cause: error });
+  const { name, message, code } = error as NodeJS.ErrnoException;
+  const status = error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
+  if (name === 'CredentialsProviderError') {
+    return problem(
+      'There are no credentials for S3. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role.',
+    );
+  }
+  if (status === 404) return problem(`S3 (${endpoint}) has no bucket '${bucket}'. Create it, or correct blobs.`);
+  if (status === 403 || status === 401) {
+    return problem(
+      `S3 (${endpoint}) refuses the bucket '${bucket}'. Check the credentials and the rights of their user.`,
+    );
+  }
+  if (status === 301) return problem(`The bucket '${bucket}' is in another region than ${region}. Set AWS_REGION.`);
+  return problem(`S3 (${endpoint}) cannot be used: ${code ?? ''} ${message || name}.`.replace(':  ', ': '));
+}

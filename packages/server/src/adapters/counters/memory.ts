@@ -1,0 +1,137 @@
+import type {
+  AdmissionAnswer,
+  AdmissionDemand,
+  ConcurrencyDemand,
+  Counters,
+  RateBucket,
+  RateLevels,
+  RateQuery,
+} from '@baobab/core/ports/counters.ts';
+import { BudgetCounters } from './budget-counters.ts';
+import { HeldAdmission, Owners } from './owners.ts';
+import { canTake, type FirstLevel, levelsOf, RateBuckets, takeFrom } from './rate-buckets.ts';
+
+export interface MemoryCounters extends Counters {
+  /** Entries held now. */
+  readonly size: number;
+  admit(demand: AdmissionDemand): AdmissionAnswer;
+  levels(query: RateQuery): RateLevels;
+  /** Every known bucket with its level. */
+  buckets(now: number): Iterable<RateBucket & { level: number }>;
+}
+
+/** From this size on, entries that are as good as absent are removed. */
+const SWEEP_FROM = 1_024;
+
+/** Counters of one process. JavaScript runs a call to its end, so each one is atomic by itself. */
+export function createMemoryCounters(options: { firstLevel?: FirstLevel } = {}): MemoryCounters {
+  const rates = new RateBuckets(options.firstLevel);
+  const budgets = new BudgetCounters();
+  const owners = new Owners();
+  const running = new Map<string, number>();
+  let sweepAt = SWEEP_FROM;
+  const size = () => rates.size + running.size + budgets.size;
+
+  /** Spread over the growth. Deleting entries with every request would cost more: V8 copies a map that shrinks into its old space. */
+  const sweep = (now: number) => {
+    if (size() < sweepAt) return;
+    rates.sweep(now);
+    budgets.sweep(now);
+    for (const [id, requests] of running) if (requests === 0) running.delete(id);
+    sweepAt = Math.max(SWEEP_FROM, 2 * size());
+  };
+
+  const addRunning = (demands: readonly ConcurrencyDemand[], change: 1 | -1) => {
+    for (const { id } of demands) running.set(id, Math.max(0, (running.get(id) ?? 0) + change));
+  };
+  const isExceeded = ({ id, limit }: ConcurrencyDemand) => limit !== null && (running.get(id) ?? 0) >= limit;
+
+  const giveBack = (demand: AdmissionDemand) => {
+    addRunning(demand.concurrency, -1);
+    budgets.giveBack(demand.budgets);
+  };
+
+  const expire = (now: number) => {
+    for (const { demand } of owners.expire(now)) {
+      giveBack(demand);
+      budgets.close(demand.chargeable);
+    }
+  };
+
+  return {
+    get size() {
+      return size();
+    },
+
+    admit(demand) {
+      const { now, requests, tokens, concurrency } = demand;
+      const owner = owners.renew(demand.owner, now + demand.leaseMs);
+      expire(now);
+      sweep(now);
+      const closed = budgets.closed(demand.budgets);
+      if (closed.length > 0) return { kind: 'closed', budgets: closed };
+
+      const requestBuckets = rates.refilled(requests, now);
+      const tokenBuckets = rates.refilled(tokens, now);
+      const budgetLevels = budgets.levels(demand.budgets);
+      const admitted =
+        canTake(requestBuckets, requests.amount) &&
+        canTake(tokenBuckets, tokens.amount) &&
+        !concurrency.some(isExceeded) &&
+        !budgetLevels.some(({ exceeded }) => exceeded);
+
+      if (!admitted) {
+        return {
+          kind: 'refused',
+          requests: levelsOf(requestBuckets, requests.amount, false),
+          tokens: levelsOf(tokenBuckets, tokens.amount, false),
+          concurrencyExceeded: concurrency.map(isExceeded),
+          budgets: budgetLevels,
+        };
+      }
+      takeFrom(requestBuckets, requests.amount);
+      takeFrom(tokenBuckets, tokens.amount);
+      addRunning(concurrency, 1);
+      budgets.reserve(demand.budgets, budgetLevels);
+      return {
+        kind: 'admitted',
+        ticket: owners.hold(owner, demand),
+        requests: levelsOf(requestBuckets, requests.amount, true),
+        tokens: levelsOf(tokenBuckets, tokens.amount, true),
+        budgets: budgetLevels,
+      };
+    },
+
+    settle(ticket, { now, tokens: used, charge }) {
+      if (!(ticket instanceof HeldAdmission)) throw new TypeError(`the admission ${ticket.id} is of other counters`);
+      const { demand, state } = ticket;
+      if (state === 'settled') return;
+      if (state === 'expired') {
+        ticket.state = 'settled';
+        if (charge !== undefined) budgets.close(charge.budgets);
+        return;
+      }
+      owners.settle(ticket);
+      giveBack(demand);
+      rates.take(demand.tokens.buckets, used - demand.tokens.amount, now);
+      if (charge !== undefined) budgets.charge(charge);
+    },
+
+    renew(owner, { now, leaseMs }) {
+      owners.renew(owner, now + leaseMs);
+      expire(now);
+    },
+
+    levels({ now, requests, tokens }) {
+      sweep(now);
+      return {
+        requests: levelsOf(rates.refilled(requests, now), requests.amount, false),
+        tokens: levelsOf(rates.refilled(tokens, now), tokens.amount, false),
+      };
+    },
+
+    buckets: (now) => rates.levels(now),
+
+    openBudget: async (budget) => budgets.open(budget),
+  };
+}

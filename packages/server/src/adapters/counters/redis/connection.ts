@@ -1,0 +1,208 @@
+import { isIP } from 'node:net';
+import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { createClient } from '@redis/client';
+import { placeOf, type RedisAddress } from './address.ts';
+import { connectionProblem } from './failures.ts';
+import type { Script } from './scripts.ts';
+
+/** One connection. It does not reconnect: open another one when `onLost` is called. */
+export interface RedisConnection {
+  /** Changes with every start of the server, and when another server becomes the primary. */
+  readonly runId: string;
+  /** What the operator should know about this server. */
+  readonly warnings: readonly string[];
+  /** Calls are executed in their order if `isOrdered`. Others may be overtaken when Redis does not know their script. */
+  run(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    options?: { isOrdered?: boolean },
+  ): Promise<unknown[]>;
+  close(): void;
+}
+
+export interface ConnectOptions {
+  address: RedisAddress;
+  /** A call or an attempt to connect fails after this time. */
+  timeoutMs: number;
+  /** Called once, when the connection is lost or does not answer any more. */
+  onLost(error: unknown): void;
+}
+
+type Client = ReturnType<typeof createClient>;
+
+const OLDEST = { major: 6, minor: 2 };
+
+export async function connectRedis(options: ConnectOptions): Promise<RedisConnection> {
+  const { address, timeoutMs } = options;
+  try {
+    const server = address.primary === undefined ? address.hosts[0] : await findPrimary(address, timeoutMs);
+    if (server === undefined) throw new Error('the address has no host');
+    const client = await openClient(server, address, { timeoutMs, database: address.database });
+    try {
+      return await toConnection(client, options);
+    } catch (error) {
+      client.destroy();
+      throw error;
+    }
+  } catch (error) {
+    throw connectionProblem(error, address);
+  }
+}
+
+async function openClient(
+  { host, port }: RedisAddress['hosts'][number],
+  { tls, username, password }: Pick<RedisAddress, 'tls' | 'username' | 'password'>,
+  { timeoutMs, database }: { timeoutMs: number; database?: number },
+): Promise<Client> {
+  const socket = { host, port, connectTimeout: timeoutMs, reconnectStrategy: false as const, keepAlive: true };
+  const client = createClient({
+    socket: tls
+      ? {
+          ...socket,
+          ...(tls.ca !== undefined && { ca: tls.ca }),
+          ...(isIP(host) === 0 && { servername: host }),
+          tls: true,
+        }
+      : socket,
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+    ...(database !== undefined && { database }),
+    disableOfflineQueue: true,
+    maintNotifications: 'disabled',
+    name: 'baobab',
+  });
+  // Reported through the calls that fail. Without a listener the process would end.
+  client.on('error', () => {});
+  try {
+    await withDeadline(client.connect(), timeoutMs, 'to connect');
+  } catch (error) {
+    if (client.isOpen) client.destroy();
+    throw error;
+  }
+  return client as Client;
+}
+
+/** Asks one sentinel after the other. */
+async function findPrimary(address: RedisAddress, timeoutMs: number): Promise<RedisAddress['hosts'][number]> {
+  let failure: unknown;
+  for (const sentinel of address.hosts) {
+    let client: Client | undefined;
+    try {
+      const password = address.sentinelPassword;
+      client = await openClient(sentinel, { tls: address.tls, password }, { timeoutMs });
+      const asked = client.sendCommand<[string, string] | null>([
+        'SENTINEL',
+        'get-master-addr-by-name',
+        address.primary ?? '',
+      ]);
+      const found = await withDeadline(asked, timeoutMs, 'a sentinel');
+      if (found !== null) return { host: found[0], port: Number(found[1]) };
+      failure = new StoreUnavailableError(
+        `The sentinel at ${sentinel.host}:${sentinel.port} knows no primary '${address.primary}'. Check counters.`,
+      );
+    } catch (error) {
+      failure = error;
+    } finally {
+      client?.destroy();
+    }
+  }
+  throw failure;
+}
+
+async function toConnection(client: Client, { address, timeoutMs, onLost }: ConnectOptions): Promise<RedisConnection> {
+  let isLost = false;
+  const lose = (error: unknown) => {
+    if (isLost) return;
+    isLost = true;
+    if (client.isOpen) client.destroy();
+    onLost(error);
+  };
+  const info = parseInfo(String(await withDeadline(client.sendCommand(['INFO']), timeoutMs, 'INFO')));
+  checkServer(info, address);
+  client.on('error', lose);
+  client.on('end', () => lose(new Error('the connection was closed')));
+
+  async function send(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    isOrdered: boolean,
+  ): Promise<unknown> {
+    const rest = [`${keys.length}`, ...keys, ...args];
+    if (isOrdered) return client.sendCommand(['EVAL', script.text, ...rest]);
+    try {
+      return await client.sendCommand(['EVALSHA', script.digest, ...rest]);
+    } catch (error) {
+      if (!(error as Error).message.startsWith('NOSCRIPT')) throw error;
+      return client.sendCommand(['EVAL', script.text, ...rest]);
+    }
+  }
+
+  return {
+    runId: info.get('run_id') ?? '',
+    warnings: warningsFor(info),
+    async run(script, keys, args, { isOrdered = false } = {}) {
+      try {
+        return (await withDeadline(send(script, keys, args, isOrdered), timeoutMs, 'a script')) as unknown[];
+      } catch (error) {
+        lose(error);
+        throw error;
+      }
+    },
+    close() {
+      isLost = true;
+      if (client.isOpen) client.destroy();
+    },
+  };
+}
+
+const parseInfo = (text: string): Map<string, string> =>
+  new Map(
+    text.split(/\r?\n/).flatMap((line) => {
+      const colon = line.indexOf(':');
+      return colon > 0 ? [[line.slice(0, colon), line.slice(colon + 1)] as const] : [];
+    }),
+  );
+
+function checkServer(info: ReadonlyMap<string, string>, address: RedisAddress): void {
+  const version = info.get('redis_version') ?? '';
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
+    throw new StoreUnavailableError(
+      `Redis at ${placeOf(address)} has version ${version || 'unknown'}. Redis 6.2 or later, or Valkey, is needed.`,
+    );
+  }
+  if (info.get('role') === 'slave') {
+    throw new StoreUnavailableError(
+      `Redis at ${placeOf(address)} is a read-only replica. Name its primary in counters.`,
+    );
+  }
+  if (info.get('redis_mode') === 'cluster') {
+    throw new StoreUnavailableError(
+      `Redis at ${placeOf(address)} is part of a cluster, which is not supported. Use one server, or sentinels.`,
+    );
+  }
+}
+
+function warningsFor(info: ReadonlyMap<string, string>): string[] {
+  const policy = info.get('maxmemory_policy');
+  const mayEvict = policy !== undefined && policy !== 'noeviction' && info.get('maxmemory') !== '0';
+  return mayEvict
+    ? [`Redis may remove counters when its memory is full (${policy}). Set maxmemory-policy noeviction.`]
+    : [];
+}
+
+/** An answer that arrived while this process was busy counts: it is read before the deadline is checked. */
+async function withDeadline<T>(work: Promise<T>, timeoutMs: number, what: string): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => setImmediate(() => late.reject(new Error(`no answer within ${timeoutMs} ms (${what})`))),
+    timeoutMs,
+  );
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,303 @@
+import { latencyBin } from '@baobab/core/domain/latency.ts';
+import { FIVE_MINUTES_MS, HOUR_MS } from '@baobab/core/domain/time/durations.ts';
+import { hourShift } from '@baobab/core/domain/time/zoned-bucket.ts';
+import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
+import type { LatencyQuery, RequestEntry, RequestFilter, RequestLog } from '@baobab/core/ports/request-log.ts';
+import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
+import { bucketNumber } from './bucket-number.ts';
+import type { BulkTarget, PlainValue, SqlDatabase } from './database.ts';
+import { createSeriesIds } from './series.ts';
+import type { RequestLogTable, Tables } from './tables.ts';
+
+/** Units of five minutes in an hour. */
+const IN_HOUR = 12;
+/** Rows removed in one transaction, so that other writes do not wait long. */
+const REMOVE_ROWS = 2_000;
+
+const COLUMNS = [
+  'id',
+  'time_ms',
+  'five_minutes',
+  'hour',
+  'account_id',
+  'series_id',
+  'version',
+  'endpoint',
+  'status',
+  'code',
+  'prompt_tokens',
+  'completion_tokens',
+  'cache_read_tokens',
+  'audio_seconds',
+  'cost_nano_usd',
+  'duration_ms',
+  'duration_bin',
+  'first_token_ms',
+  'first_token_bin',
+  'replayed',
+  'attempts',
+] as const satisfies readonly (keyof RequestLogTable)[];
+
+const REQUEST_LOG: BulkTarget<'request_log'> = { table: 'request_log', columns: COLUMNS, uniqueColumn: 'id' };
+
+type StoredAttempt = readonly [string, string, string, number, string | null];
+
+const attemptsText = (attempts: readonly UpstreamAttempt[]): string | null =>
+  attempts.length === 0
+    ? null
+    : JSON.stringify(
+        attempts.map(
+          ({ upstream, region, outcome, durationMs, detail }): StoredAttempt => [
+            upstream,
+            region,
+            outcome,
+            durationMs,
+            detail,
+          ],
+        ),
+      );
+
+const attemptsOf = (text: string | null): UpstreamAttempt[] =>
+  text === null
+    ? []
+    : (JSON.parse(text) as StoredAttempt[]).map(([upstream, region, outcome, durationMs, detail]) => ({
+        upstream,
+        region,
+        outcome,
+        durationMs,
+        detail,
+      }));
+
+/** In the order of the columns. */
+const valuesOf = (entry: RequestEntry, seriesId: number): readonly PlainValue[] => [
+  entry.id,
+  entry.time,
+  Math.floor(entry.time / FIVE_MINUTES_MS),
+  Math.floor(entry.time / HOUR_MS),
+  entry.accountId,
+  seriesId,
+  entry.version,
+  entry.endpoint,
+  entry.status,
+  entry.code,
+  entry.promptTokens,
+  entry.completionTokens,
+  entry.cacheReadTokens,
+  entry.audioSeconds,
+  entry.costNanoUsd,
+  entry.durationMs,
+  latencyBin(entry.durationMs),
+  entry.firstTokenMs,
+  entry.firstTokenMs === null ? null : latencyBin(entry.firstTokenMs),
+  entry.replayed ? 1 : 0,
+  attemptsText(entry.attempts),
+];
+
+const seriesOf = ({ accountId, keyId, model, region }: RequestEntry) => ({
+  accountId,
+  keyId,
+  model: model ?? '',
+  region: region ?? '',
+});
+
+type Row = RequestLogTable & { key_id: string; model: string; region: string };
+
+const toEntry = (row: Row): RequestEntry => ({
+  id: row.id,
+  time: row.time_ms,
+  accountId: row.account_id,
+  keyId: row.key_id,
+  endpoint: row.endpoint,
+  model: row.model === '' ? null : row.model,
+  version: row.version,
+  region: row.region === '' ? null : row.region,
+  status: row.status,
+  code: row.code,
+  promptTokens: row.prompt_tokens,
+  completionTokens: row.completion_tokens,
+  cacheReadTokens: row.cache_read_tokens,
+  audioSeconds: row.audio_seconds,
+  costNanoUsd: row.cost_nano_usd,
+  durationMs: row.duration_ms,
+  firstTokenMs: row.first_token_ms,
+  replayed: row.replayed === 1,
+  attempts: attemptsOf(row.attempts),
+});
+
+type SeriesFilter = Pick<RequestFilter, 'accountId' | 'keyId' | 'model' | 'region'>;
+
+const seriesIn = (db: Kysely<Tables>, { accountId, keyId, model, region }: SeriesFilter) =>
+  db
+    .selectFrom('ledger_series')
+    .select('id')
+    .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
+    .$if(keyId !== undefined, (query) => query.where('key_id', '=', keyId ?? ''))
+    .$if(model !== undefined, (query) => query.where('model', '=', model ?? ''))
+    .$if(region !== undefined, (query) => query.where('region', '=', region ?? ''));
+
+function requestListQuery(
+  db: Kysely<Tables>,
+  filter: RequestFilter,
+  { limit, before }: Parameters<RequestLog['list']>[1],
+) {
+  const { accountId, start, end, status, endpoint, id, ...series } = filter;
+  const bySeries = Object.values(series).some((each) => each !== undefined);
+  return (
+    db
+      .selectFrom('request_log')
+      .innerJoin('ledger_series', 'ledger_series.id', 'request_log.series_id')
+      .selectAll('request_log')
+      .select(['ledger_series.key_id', 'ledger_series.model', 'ledger_series.region'])
+      .$if(accountId !== undefined, (query) => query.where('request_log.account_id', '=', accountId ?? ''))
+      .$if(bySeries, (query) => query.where('series_id', 'in', seriesIn(db, { accountId, ...series })))
+      .$if(start !== undefined, (query) => query.where('time_ms', '>=', start ?? 0))
+      .$if(end !== undefined, (query) => query.where('time_ms', '<', end ?? 0))
+      .$if(endpoint !== undefined, (query) => query.where('endpoint', '=', endpoint ?? ''))
+      .$if(id !== undefined, (query) => query.where('request_log.id', '=', id ?? ''))
+      .$if(status !== undefined, (query) =>
+        query.where('status', '>=', status?.[0] ?? 0).where('status', '<=', status?.[1] ?? 0),
+      )
+      // As a literal, so that the index of failed requests is used.
+      .$if(status !== undefined && status[0] >= 400, (query) => query.where(sql<boolean>`status >= 400`))
+      .$if(before !== undefined, (query) =>
+        query.where(({ or, and, eb }) =>
+          and([
+            eb('time_ms', '<=', before?.time ?? 0),
+            or([eb('time_ms', '<', before?.time ?? 0), eb('request_log.id', '<', before?.id ?? '')]),
+          ]),
+        ),
+      )
+      .orderBy('time_ms', 'desc')
+      .orderBy('request_log.id', 'desc')
+      .limit(limit)
+  );
+}
+
+/** Within an hour, where hours of the time zone begin, in units of five minutes: buckets of hours and days change only there. */
+function partsOf({ bucket, offsets }: LatencyQuery): number[] {
+  if (bucket === 'five_minutes') return Array.from({ length: IN_HOUR }, (_, index) => index);
+  const shifts = offsets.map(({ offsetMs }) => hourShift(offsetMs) / FIVE_MINUTES_MS);
+  return [...new Set([0, ...shifts])].sort((one, other) => one - other);
+}
+
+/** The rows of a part of each hour, and the time at which the part begins. */
+function inWindow(db: Kysely<Tables>, query: LatencyQuery, part: { begins: number; ends: number }) {
+  const { start, end, accountId, keyId, model } = query;
+  const [first, last] = [Math.floor(start / FIVE_MINUTES_MS), Math.floor((end - 1) / FIVE_MINUTES_MS)];
+  const inHour = sql<number>`five_minutes % ${sql.lit(IN_HOUR)}`;
+  return db
+    .selectFrom('request_log')
+    .select(
+      sql<number>`cast(hour as bigint) * ${sql.lit(HOUR_MS)} + ${sql.lit(part.begins * FIVE_MINUTES_MS)}`.as('begins'),
+    )
+    .$if(accountId !== undefined, (rows) => rows.where('account_id', '=', accountId ?? ''))
+    .where('hour', '>=', Math.floor(first / IN_HOUR))
+    .where('hour', '<=', Math.floor(last / IN_HOUR))
+    .where('five_minutes', '>=', first)
+    .where('five_minutes', '<=', last)
+    .$if(keyId !== undefined || model !== undefined, (rows) =>
+      rows.where('series_id', 'in', seriesIn(db, { accountId, keyId, model })),
+    )
+    .$if(part.begins > 0, (rows) => rows.where(inHour, '>=', part.begins))
+    .$if(part.ends < IN_HOUR, (rows) => rows.where(inHour, '<', part.ends));
+}
+
+function allOf<Row>(parts: readonly SelectQueryBuilder<Tables, 'request_log', Row>[]) {
+  const [first, ...others] = parts as [SelectQueryBuilder<Tables, 'request_log', Row>, ...typeof parts];
+  return others.reduce((all, part) => all.unionAll(part), first);
+}
+
+const sumAsNumber = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
+
+export function sqlRequestLog(database: SqlDatabase): RequestLog {
+  const { read, report, write } = database;
+  const seriesIds = createSeriesIds(database);
+
+  async function remove(ids: ReturnType<typeof oldest>): Promise<number> {
+    const [{ changes }] = await write([read.deleteFrom('request_log').where('id', 'in', ids)]);
+    return changes;
+  }
+  const oldest = () => read.selectFrom('request_log').select('id').orderBy('time_ms').limit(REMOVE_ROWS);
+
+  return {
+    collect() {
+      const rows = database.collect(REQUEST_LOG);
+      /** The first ones of their series. */
+      const others: RequestEntry[] = [];
+      return {
+        get size() {
+          return rows.size + others.length;
+        },
+        add(entry) {
+          const seriesId = seriesIds.known(seriesOf(entry));
+          if (seriesId === undefined) others.push(entry);
+          else rows.add(valuesOf(entry, seriesId));
+        },
+        async store() {
+          const idOf = await seriesIds.find(others.map(seriesOf));
+          for (const entry of others.splice(0)) rows.add(valuesOf(entry, idOf(seriesOf(entry))));
+          await rows.insert();
+        },
+      };
+    },
+    async list(filter, page) {
+      const rows = await requestListQuery(report, filter, page).execute();
+      return rows.map(toEntry);
+    },
+    async latencies(query) {
+      const bucket = bucketNumber(sql.ref<number>('begins'), query.bucket, query.offsets).as('bucket');
+      const starts = partsOf(query);
+      const parts = starts.map((begins, index) => ({ begins, ends: starts[index + 1] ?? IN_HOUR }));
+      // The inner queries count rows in the order of an index; the outer one sees only the counts.
+      const durations = parts.map((part) =>
+        inWindow(report, query, part)
+          .groupBy(['account_id', 'hour', 'status', 'duration_bin'])
+          .select(['status', 'duration_bin'])
+          .select((of) => of.fn.countAll<number>().as('requests')),
+      );
+      const firstTokens = parts.map((part) =>
+        inWindow(report, query, part)
+          .where('first_token_bin', 'is not', null)
+          .groupBy(['account_id', 'hour', 'first_token_bin'])
+          .select('first_token_bin')
+          .select((of) => of.fn.countAll<number>().as('requests')),
+      );
+      const byDuration = await report
+        .selectFrom(allOf(durations).as('counts'))
+        .select(['status', 'duration_bin', bucket, sumAsNumber('requests').as('requests')])
+        .groupBy(['bucket', 'status', 'duration_bin'])
+        .execute();
+      const byFirstToken = await report
+        .selectFrom(allOf(firstTokens).as('counts'))
+        .select(['first_token_bin', bucket, sumAsNumber('requests').as('requests')])
+        .groupBy(['bucket', 'first_token_bin'])
+        .execute();
+      return {
+        durations: byDuration.map((row) => ({
+          bucket: Number(row.bucket),
+          status: row.status,
+          bin: row.duration_bin,
+          count: Number(row.requests),
+        })),
+        firstTokens: byFirstToken.map((row) => ({
+          bucket: Number(row.bucket),
+          bin: row.first_token_bin ?? 0,
+          count: Number(row.requests),
+        })),
+      };
+    },
+    removeOlder: (than) => remove(oldest().where('time_ms', '<', than)),
+    async removeBeyond(accountId, newest) {
+      const first = await report
+        .selectFrom('request_log')
+        .select('time_ms')
+        .where('account_id', '=', accountId)
+        .orderBy('time_ms', 'desc')
+        .offset(newest)
+        .limit(1)
+        .executeTakeFirst();
+      if (first === undefined) return 0;
+      return remove(oldest().where('account_id', '=', accountId).where('time_ms', '<=', first.time_ms));
+    },
+  };
+}

@@ -1,0 +1,152 @@
+import type { ResponseRecords } from '@baobab/core/ports/responses.ts';
+import { type Compilable, sql } from 'kysely';
+import type { SqlDatabase } from '../database.ts';
+import { fitsAlone, storedAmounts } from '../stored-amounts.ts';
+import { sqlConversations } from './conversations.ts';
+import { responseStatements, toEventsRow, toResponse, toRow } from './response-rows.ts';
+
+export function sqlResponseRecords(database: SqlDatabase): ResponseRecords {
+  const { read, writeIf } = database;
+  const amounts = storedAmounts(read, 'responses');
+  const conversations = sqlConversations(database);
+  const { amountsOf, appendTo } = responseStatements(read);
+
+  /** Changes no row when the account has this many background responses that have not ended. */
+  const activeBelow = (accountId: string, limit: number) =>
+    amountsOf(accountId)
+      .set((of) => ({ items: of.ref('items') }))
+      .where(
+        ({ selectFrom }) =>
+          selectFrom('responses')
+            .select(({ fn }) => fn.countAll<number>().as('active'))
+            .where('responses.account_id', '=', accountId)
+            .where('responses.request', 'is not', null),
+        '<',
+        limit,
+      );
+
+  const deleteOne = async (accountId: string, id: string): Promise<boolean> => {
+    const written = await writeIf(
+      [
+        read
+          .updateTable('responses')
+          .set((of) => ({ bytes: of.ref('bytes') }))
+          .where('id', '=', id)
+          .where('account_id', '=', accountId),
+        amounts.subtract(accountId, (of) =>
+          of.selectFrom('responses').select('responses.bytes').where('id', '=', id).$asScalar(),
+        ),
+        read.deleteFrom('response_events').where('response_id', '=', id),
+        read.deleteFrom('responses').where('id', '=', id),
+      ],
+      { byRowLocks: true },
+    );
+    return written !== undefined;
+  };
+
+  return {
+    async create(response, { quota, request, maxActive = 0, ancestors = [], items, events }) {
+      const row = toRow(response, request);
+      const added = appendTo(response.accountId, items);
+      const amount = { items: 1, bytes: row.bytes + added.bytes };
+      if (!fitsAlone(amount, quota)) return false;
+      const isLimited = request !== undefined && maxActive > 0;
+      const statements: Compilable[] = [
+        amounts.add(response.accountId, amount, quota),
+        ...(isLimited ? [activeBelow(response.accountId, maxActive)] : []),
+        read.insertInto('responses').values(row),
+        ...(events ? [read.insertInto('response_events').values(toEventsRow(response.id, events))] : []),
+        ...added.statements,
+      ];
+      if (ancestors.length > 0) {
+        statements.push(
+          read
+            .updateTable('responses')
+            .set({ expires_at_ms: response.expiresAt })
+            .where('id', 'in', ancestors)
+            .where('account_id', '=', response.accountId)
+            .where('expires_at_ms', '<', response.expiresAt),
+        );
+      }
+      return (await writeIf(statements, { guards: isLimited ? 2 : 1, byRowLocks: true })) !== undefined;
+    },
+
+    stored: amounts.get,
+
+    async countActive(accountId) {
+      const { active } = await read
+        .selectFrom('responses')
+        .select(({ fn }) => fn.countAll<number>().as('active'))
+        .where('account_id', '=', accountId)
+        .where('request', 'is not', null)
+        .executeTakeFirstOrThrow();
+      return Number(active);
+    },
+
+    async get(accountId, id) {
+      const row = await read
+        .selectFrom('responses')
+        .selectAll()
+        .where('id', '=', id)
+        .where('account_id', '=', accountId)
+        .executeTakeFirst();
+      return row && toResponse(row);
+    },
+
+    async chain(accountId, id, limits) {
+      const rows = await read
+        .withRecursive('chain(id, previous_id, depth, total)', (db) =>
+          db
+            .selectFrom('responses')
+            .select(['responses.id', 'responses.previous_id', sql<number>`1`.as('depth'), 'responses.bytes as total'])
+            .where('responses.id', '=', id)
+            .where('responses.account_id', '=', accountId)
+            .unionAll(
+              db
+                .selectFrom('responses')
+                .innerJoin('chain', 'chain.previous_id', 'responses.id')
+                .select([
+                  'responses.id',
+                  'responses.previous_id',
+                  sql<number>`chain.depth + 1`.as('depth'),
+                  sql<number>`chain.total + responses.bytes`.as('total'),
+                ])
+                .where('responses.account_id', '=', accountId)
+                .where('chain.depth', '<', limits.responses)
+                .where(sql<number>`chain.total + responses.bytes`, '<=', limits.bytes),
+            ),
+        )
+        .selectFrom('chain')
+        .innerJoin('responses', 'responses.id', 'chain.id')
+        .selectAll('responses')
+        .orderBy('chain.depth', 'desc')
+        .execute();
+      return rows.map(toResponse);
+    },
+
+    delete: deleteOne,
+
+    async deleteExpired(now, limit) {
+      const [old, oldConversations] = await Promise.all(
+        (['responses', 'conversations'] as const).map((table) =>
+          read.selectFrom(table).select(['id', 'account_id']).where('expires_at_ms', '<=', now).limit(limit).execute(),
+        ),
+      );
+      const deleted = await Promise.all([
+        ...(old ?? []).map(({ account_id: accountId, id }) => deleteOne(accountId, id)),
+        ...(oldConversations ?? []).map(({ account_id: accountId, id }) => conversations.delete(accountId, id)),
+      ]);
+      return deleted.filter(Boolean).length;
+    },
+
+    async deleteOfAccount(accountId, limit) {
+      const idsIn = (table: 'responses' | 'conversations') =>
+        read.selectFrom(table).select('id').where('account_id', '=', accountId).limit(limit).execute();
+      const deleted = await Promise.all([
+        ...(await idsIn('responses')).map(({ id }) => deleteOne(accountId, id)),
+        ...(await idsIn('conversations')).map(({ id }) => conversations.delete(accountId, id)),
+      ]);
+      return deleted.filter(Boolean).length;
+    },
+  };
+}

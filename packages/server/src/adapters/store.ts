@@ -1,0 +1,150 @@
+import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import type { BatchSliceRepository } from '@baobab/core/ports/batch-slices.ts';
+import type { BatchRepository } from '@baobab/core/ports/batches.ts';
+import type { ConversationRepository } from '@baobab/core/ports/conversations.ts';
+import type { FileRepository } from '@baobab/core/ports/files.ts';
+import type { IdempotencyRepository } from '@baobab/core/ports/idempotency.ts';
+import type { JobTurns } from '@baobab/core/ports/job-turns.ts';
+import type { Ledger } from '@baobab/core/ports/ledger.ts';
+import type {
+  AccountRepository,
+  AuditLog,
+  KeyRepository,
+  ModelLifecycleRepository,
+  RevisionRepository,
+} from '@baobab/core/ports/repositories.ts';
+import type { RequestLog } from '@baobab/core/ports/request-log.ts';
+import type { RequestTexts } from '@baobab/core/ports/request-texts.ts';
+import type { ResponseRepository } from '@baobab/core/ports/responses.ts';
+import type { SessionRepository } from '@baobab/core/ports/sessions.ts';
+import type { UsageReader } from '@baobab/core/ports/usage.ts';
+import { createJournalReader, openLedgerJournal } from './journal/ledger-journal.ts';
+import { openPostgres } from './sql/postgres/database.ts';
+import { migrateDatabase } from './sql/postgres/migrate.ts';
+import { MIGRATIONS as POSTGRES_MIGRATIONS } from './sql/postgres/migrations/index.ts';
+import { openPostgresTarget } from './sql/postgres/transfer-target.ts';
+import { createSqlRepositories } from './sql/shared/repositories.ts';
+import { openSqlite, type SqliteOptions } from './sql/sqlite/database.ts';
+import { MIGRATIONS as SQLITE_MIGRATIONS } from './sql/sqlite/migrations/index.ts';
+import { openSqliteSource } from './sql/sqlite/transfer-source.ts';
+import { TransferError, type TransferSource, type TransferTarget } from './transfer/tables.ts';
+
+export { findDamage, type LedgerSums, ledgerSums, snapshotSqlite } from './sql/sqlite/snapshot.ts';
+
+/** Everything that is stored, apart from the bytes of files. */
+export interface Store {
+  readonly accounts: AccountRepository;
+  readonly keys: KeyRepository;
+  readonly lifecycles: ModelLifecycleRepository;
+  readonly revisions: RevisionRepository;
+  readonly ledger: Ledger;
+  readonly usage: UsageReader;
+  readonly idempotency: IdempotencyRepository;
+  readonly files: FileRepository;
+  readonly batches: BatchRepository;
+  readonly batchSlices: BatchSliceRepository;
+  readonly sessions: SessionRepository;
+  readonly jobTurns: JobTurns;
+  readonly requests: RequestLog;
+  readonly requestTexts: RequestTexts;
+  readonly audit: AuditLog;
+  /** Removes deleted rows from the files of the database too. Call it after content was erased. */
+  purge(): Promise<void>;
+  /** Makes room for the ledger rows of coming months. Rows find a place without it too. */
+  prepareMonths(now: number): Promise<void>;
+  /** By how much the clock of the database is ahead of this one, at least. */
+  clockSkewMs(): Promise<number>;
+  readonly responses: ResponseRepository;
+  readonly conversations: ConversationRepository;
+  /** Waits for what is running. */
+  close(): Promise<void>;
+}
+
+type SqliteSettings = { kind: 'sqlite' } & Pick<
+  SqliteOptions,
+  'path' | 'synchronous' | 'busyTimeoutMs' | 'reserveBytes'
+>;
+
+type PostgresSettings = { kind: 'postgres'; url: string };
+
+/** Which database to open. Another one adds a member to this union. */
+export type StoreSettings = SqliteSettings | PostgresSettings;
+
+export interface StoreOptions {
+  /**
+   * With SQLite, ledger rows go through a local journal first. Only for the one process that serves from this store. `onError` gets
+   * failures to move rows from the journal into the ledger; the rows are safe and it is tried again. PostgreSQL needs no journal.
+   */
+  journal?: { onError(error: unknown): void } | undefined;
+}
+
+/** The one place that knows which stores there are. Creates or migrates the database, then opens it. */
+export async function openStore(settings: StoreSettings, options: StoreOptions = {}): Promise<Store> {
+  switch (settings.kind) {
+    case 'sqlite':
+      return openSqliteStore(settings, options);
+    case 'postgres':
+      return openPostgresStore(settings);
+  }
+}
+
+/** Safe beside other processes on the same file. */
+async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptions): Promise<Store> {
+  const database = await openSqlite({ ...settings, migrations: SQLITE_MIGRATIONS });
+  const repositories = createSqlRepositories(database);
+  const journaled = { path: settings.path, ledger: repositories.ledger, usage: repositories.usage };
+  const openJournal = async ({ onError }: NonNullable<StoreOptions['journal']>) => {
+    try {
+      return await openLedgerJournal({ ...journaled, synced: settings.synchronous !== 'normal', onError });
+    } catch (cause) {
+      await database.close();
+      const reason = (cause as Error).message.replace(/\.$/, '');
+      throw new StoreUnavailableError(`The journal of the ledger cannot be opened: ${reason}.`, { cause });
+    }
+  };
+  const { ledger, usage, close } = journal ? await openJournal(journal) : createJournalReader(journaled);
+  return {
+    ...repositories,
+    ledger,
+    usage,
+    purge: database.purge,
+    prepareMonths: database.prepareMonths,
+    clockSkewMs: database.clockSkewMs,
+    async close() {
+      await close().finally(() => database.close());
+    },
+  };
+}
+
+/** Any number of processes may serve from it. A ledger row is durable in PostgreSQL before its request is answered. */
+async function openPostgresStore({ url }: PostgresSettings): Promise<Store> {
+  const database = await openPostgres({ url, migrations: POSTGRES_MIGRATIONS });
+  const { purge, prepareMonths, clockSkewMs, close } = database;
+  return { ...createSqlRepositories(database), purge, prepareMonths, clockSkewMs, close };
+}
+
+/** Opens both sides of a copy. No server may run on the source. */
+export async function openTransfer(options: {
+  /** Path of the SQLite database. */
+  path: string;
+  /** Address of the PostgreSQL database. */
+  url: string;
+  now: number;
+}): Promise<{ source: TransferSource; target: TransferTarget }> {
+  const { path, url, now } = options;
+  let failure: unknown;
+  // Migrates the database and moves rows that wait in the journal into the ledger.
+  const store = await openSqliteStore({ kind: 'sqlite', path }, { journal: { onError: (error) => (failure = error) } });
+  await store.close();
+  if (failure !== undefined) throw failure;
+  const source = openSqliteSource(path);
+  try {
+    if (source.identity === undefined)
+      throw new TransferError('the data directory has no accounts: there is nothing to copy');
+    const migrate = () => migrateDatabase(url, POSTGRES_MIGRATIONS);
+    return { source, target: await openPostgresTarget({ url, migrate, identity: source.identity, now }) };
+  } catch (error) {
+    source.close();
+    throw error;
+  }
+}

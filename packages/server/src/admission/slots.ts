@@ -1,0 +1,114 @@
+import type { Clock } from '@baobab/core/ports/clock.ts';
+import { createFairQueue, type FairQueue, type QueueContext } from './fair-queue.ts';
+
+/** Lets a bounded number of requests work at once. The others wait in a fair queue. */
+export interface SlotsOptions {
+  queueLength: number;
+  /** Undefined: as long as it takes. */
+  queueTimeoutMs: number | undefined;
+  /** How many slots one account may hold; all of them by default. */
+  maxPerAccount?: number;
+  clock: Clock;
+  onDepth?(waiting: number): void;
+}
+
+/** How many of these slots one account, or batches, may hold: a quarter stays free for others, but a single one may be taken. */
+export const allButAQuarter = (slots: number): number => slots - Math.ceil((slots - 1) / 4);
+
+export interface Permit {
+  waitedMs: number;
+  /** May be called more than once. */
+  release(): void;
+}
+
+export interface Slots {
+  /** Undefined when there is no free slot, or others wait for it already. */
+  enterNow(context: QueueContext): Permit | undefined;
+  enter(context: QueueContext): Promise<Permit>;
+  /** How many requests may work at once; none before the first call. */
+  setCapacity(slots: number): void;
+  rejectAll(error: Error): void;
+  waiting(): number;
+  inUse(): number;
+}
+
+const MAX_RETRY_AFTER_SECONDS = 60;
+
+export function createSlots(options: SlotsOptions): Slots {
+  const { queueLength, queueTimeoutMs, maxPerAccount, clock, onDepth } = options;
+  /** Slots by account, where that matters. */
+  const held = maxPerAccount === undefined ? undefined : new Map<string, number>();
+  let capacity = 0;
+  let inUse = 0;
+  let batchInUse = 0;
+  /** Smoothed time a slot is held, for Retry-After. */
+  let heldMs = 1_000;
+
+  const queue: FairQueue<Permit> = createFairQueue({
+    bound: {
+      length: queueLength,
+      timeoutMs: queueTimeoutMs,
+      retryAfterSeconds() {
+        const seconds = (heldMs * (queue.waiting() + 1)) / Math.max(1, capacity) / 1000;
+        return Math.min(seconds, MAX_RETRY_AFTER_SECONDS);
+      },
+    },
+    uniform: maxPerAccount === undefined,
+    ...(onDepth && { onDepth }),
+  });
+
+  /** Where there are several slots, batches leave one free, so that an interactive request never waits for a long batch line. */
+  const mayRun = ({ priority, accountId }: QueueContext) =>
+    inUse < capacity &&
+    (priority === 'interactive' || batchInUse < Math.max(1, capacity - 1)) &&
+    (held === undefined || (held.get(accountId) ?? 0) < (maxPerAccount ?? capacity));
+
+  function countHeld(accountId: string, change: number): void {
+    const count = (held?.get(accountId) ?? 0) + change;
+    if (count === 0) held?.delete(accountId);
+    else held?.set(accountId, count);
+  }
+
+  function take({ priority, accountId }: QueueContext, waitedMs: number): Permit {
+    const since = clock.now();
+    inUse += 1;
+    if (priority === 'batch') batchInUse += 1;
+    if (held !== undefined) countHeld(accountId, 1);
+    let released = false;
+    return {
+      waitedMs,
+      release() {
+        if (released) return;
+        released = true;
+        inUse -= 1;
+        if (priority === 'batch') batchInUse -= 1;
+        if (held !== undefined) countHeld(accountId, -1);
+        heldMs += (clock.now() - since - heldMs) / 8;
+        queue.wake();
+      },
+    };
+  }
+
+  function enterNow(context: QueueContext): Permit | undefined {
+    // With a bound for each account, a slot that is free while others wait is one that they may not take.
+    const free = mayRun(context) && (held !== undefined || !queue.isBehindOthers(context.priority));
+    return free && !context.signal.aborted ? take(context, 0) : undefined;
+  }
+
+  return {
+    enterNow,
+    async enter(context) {
+      const permit = enterNow(context);
+      if (permit !== undefined) return permit;
+      const since = clock.now();
+      return await queue.wait(context, () => (mayRun(context) ? take(context, clock.now() - since) : undefined));
+    },
+    setCapacity(slots) {
+      capacity = slots;
+      queue.wake();
+    },
+    rejectAll: queue.rejectAll,
+    waiting: queue.waiting,
+    inUse: () => inUse,
+  };
+}

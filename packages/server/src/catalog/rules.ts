@@ -1,0 +1,84 @@
+import { noticeProblem } from '@baobab/core/domain/deprecation.ts';
+import { isCalendarDate } from '@baobab/core/domain/time/dates.ts';
+import type { Driver } from '@baobab/core/engine/driver.ts';
+import { factsOf } from './defaults.ts';
+import { taskProblem, toEngineSpec } from './engine-spec.ts';
+import type { CatalogFile } from './schema.ts';
+import { checkSource } from './source.ts';
+import { checkWeightsFiles } from './weights-files.ts';
+
+type Version = CatalogFile['versions'][number];
+/** `path` leads to the field that is wrong. */
+export type Report = (path: readonly (string | number)[], text: string) => void;
+
+export interface RuleOptions {
+  drivers: readonly Driver[];
+  /** Whether the file ships with Baobab. */
+  builtIn: boolean;
+}
+
+/** What a schema cannot say. The file has passed the schemas of the catalog and of its drivers. */
+export function checkRules(model: CatalogFile, options: RuleOptions, report: Report): void {
+  const embedding = model.modality === 'embedding';
+  if (embedding && model.dimensions === null) report(['dimensions'], 'is required for embedding models');
+  if (!embedding && model.dimensions !== null) report(['dimensions'], 'only embedding models have dimensions');
+  for (const field of ['engine', 'source'] as const) {
+    if (model[field] !== undefined) report([field], 'belongs into a version when versions are given');
+  }
+  if (model.truncation && !embedding) report(['truncation'], 'only embedding models can be truncated');
+  const names = model.versions.map(({ version }) => version);
+  if (!names.includes(model.recommended)) {
+    report(['recommended'], `names no version of this model; there are: ${names.join(', ')}`);
+  }
+  model.versions.forEach((version, index) => {
+    const reportVersion: Report = (path, text) => report(['versions', index, ...path], text);
+    if (names.indexOf(version.version) < index) reportVersion(['version'], `${version.version} is listed twice`);
+    checkDates(version, reportVersion);
+    const wrongTask = taskProblem(version.engine.task, model.modality);
+    if (wrongTask !== undefined) reportVersion(['engine', 'task'], wrongTask);
+    checkWeights(version, options, reportVersion);
+    const { contextLength } = factsOf(version, options.drivers);
+    if (contextLength !== undefined && contextLength < model.contextLength) {
+      report(['contextLength'], `is ${model.contextLength}, but the weights were made for at most ${contextLength}`);
+    }
+  });
+}
+
+function checkDates(version: Version, report: Report): void {
+  for (const field of ['version', 'deprecatedAt', 'noticeAt', 'retiredAt'] as const) {
+    const date = version[field];
+    if (date !== undefined && !isCalendarDate(date)) report([field], `${date} is not a day of the calendar`);
+  }
+  const removal = version.retiredAt ?? version.deprecatedAt;
+  if (removal !== undefined) {
+    const problem =
+      version.noticeAt === undefined
+        ? 'a removal date needs notice_at, the day it was announced'
+        : noticeProblem(removal, Date.parse(version.noticeAt));
+    if (problem !== undefined) report([version.retiredAt === undefined ? 'deprecatedAt' : 'retiredAt'], problem);
+  }
+  if (version.retiredAt !== undefined && version.retiredAt < (version.deprecatedAt ?? '')) {
+    report(['retiredAt'], 'is before deprecated_at, the announced removal date');
+  }
+}
+
+function checkWeights(version: Version, { drivers, builtIn }: RuleOptions, report: Report): void {
+  const { source } = version;
+  const runtime = drivers.find(({ name }) => name === version.engine.driver)?.local;
+  if (source === undefined) {
+    if (runtime !== undefined) report(['source'], 'is required for models that run here');
+    return;
+  }
+  if (runtime === undefined) {
+    report(['source'], 'is not for models that only upstreams run');
+    return;
+  }
+  let found = false;
+  checkSource(source, (path, text) => {
+    found = true;
+    report(['source', ...path], text);
+  });
+  // The weights of a retired version may be gone.
+  if (found || version.retiredAt !== undefined) return;
+  checkWeightsFiles({ engine: toEngineSpec(version.engine), runtime, source, builtIn }, report);
+}

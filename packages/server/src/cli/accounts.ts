@@ -1,0 +1,103 @@
+import { type Account, accountStatus, definedFields } from '@baobab/core/domain/principal.ts';
+import { openAdministration } from '../compose/administration.ts';
+import { accountToWire } from '../compose/wire-shapes.ts';
+import { nothing, one, readAction, withOptions } from './actions.ts';
+import { type Command, CommandFailed, UsageError } from './command.ts';
+import { parseOptions } from './options.ts';
+import { openForReading } from './reading.ts';
+import { ACCOUNT_OPTIONS, accountSettingsFrom, LIMIT_HELP, limitsText } from './rights.ts';
+import { minuteText, table } from './table.ts';
+
+function retentionText({ zeroRetention, storePrompts, fileRetentionDays }: Account): string {
+  const kept = zeroRetention ? 'zero' : storePrompts ? 'prompts' : '';
+  const parts = [kept, fileRetentionDays === null ? '' : `files ${fileRetentionDays} days`];
+  return parts.filter((part) => part !== '').join(', ') || '-';
+}
+
+function accountTable(accounts: readonly Account[]): string {
+  const rows = accounts.map((each) => [
+    each.id,
+    each.name,
+    accountStatus(each),
+    limitsText(each),
+    retentionText(each),
+    minuteText(each.createdAt),
+  ]);
+  return table(['ID', 'NAME', 'STATE', 'LIMITS', 'RETENTION', 'CREATED'], rows);
+}
+
+const ACTIONS = {
+  create: withOptions(one('a name'), ...Object.keys(ACCOUNT_OPTIONS)),
+  list: withOptions(nothing),
+  update: withOptions(one('a name'), ...Object.keys(ACCOUNT_OPTIONS)),
+  suspend: withOptions(one('a name')),
+  resume: withOptions(one('a name')),
+  delete: withOptions(one('a name'), 'yes'),
+};
+
+export const accountsCommand: Command = {
+  forms: [
+    ['create <name> [options]', 'create an account; its keys share its limits'],
+    ['list', 'accounts with their limits'],
+    ['update <name> [options]', "change the settings that are given; 'none' removes a limit"],
+    ['suspend <name>', 'refuse its keys until it is resumed'],
+    ['resume <name>', 'accept its keys again'],
+    ['delete <name> --yes', 'revoke its keys and erase its files, batches and stored answers; usage is kept'],
+  ],
+  options: [
+    ...LIMIT_HELP,
+    ['--zero-retention yes|no', 'keep nothing of prompts and answers, not even to replay idempotent requests'],
+    ['--store-prompts yes|no', 'keep prompts and answers with the requests, for keys with the scope prompts'],
+    ['--file-retention-days N', 'delete files after this many days; default: files.retention_days'],
+    ['--aliases LIST', 'names of models for this account, such as gpt-4o-mini=qwen/qwen3-8b; replaces its list'],
+    ['--json', 'print JSON'],
+  ],
+  // The setting `aliases` is for all accounts.
+  commandFlags: ['--aliases'],
+  async run(context) {
+    const { args, config, print } = context;
+    const { values, positionals } = parseOptions(args, {
+      ...ACCOUNT_OPTIONS,
+      yes: { type: 'boolean' },
+      json: { type: 'boolean' },
+    });
+    const { action, following } = readAction('accounts', ACTIONS, { values, positionals });
+    const [name = ''] = following;
+    const settings = accountSettingsFrom(values);
+    if (action === 'update' && Object.keys(definedFields(settings)).length === 0) {
+      throw new UsageError('nothing to change was given; try --rpm 60');
+    }
+    if (action === 'delete' && !values.yes) {
+      throw new CommandFailed('deleting an account cannot be undone; add --yes to do it');
+    }
+    await using administration = await (action === 'list' ? openForReading(context) : openAdministration(config));
+    const { accounts, by } = administration;
+
+    async function find(): Promise<Account> {
+      const account = await accounts.find(name);
+      if (account !== undefined) return account;
+      throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
+    }
+    const show = (account: Account, text: string) => print(values.json ? JSON.stringify(accountToWire(account)) : text);
+
+    if (action === 'create') {
+      const account = await accounts.create(name, settings, by);
+      show(account, `created account ${account.name} (${account.id})`);
+    } else if (action === 'update') {
+      const account = await accounts.update(await find(), settings, by);
+      show(account, accountTable([account]));
+    } else if (action === 'suspend') {
+      const account = await accounts.suspend(await find(), by);
+      show(account, `suspended account ${account.name}`);
+    } else if (action === 'resume') {
+      const account = await accounts.resume(await find(), by);
+      show(account, `resumed account ${account.name}`);
+    } else if (action === 'delete') {
+      const account = await accounts.delete(await find(), by);
+      show(account, `deleted account ${name} (${account.id}); a running server erases its content within a minute`);
+    } else {
+      const all = await accounts.list();
+      print(values.json ? JSON.stringify(all.map(accountToWire)) : accountTable(all));
+    }
+  },
+};

@@ -1,0 +1,150 @@
+import { usdNumber, usdText } from '@baobab/core/domain/money.ts';
+import { type Account, type ApiKey, definedFields } from '@baobab/core/domain/principal.ts';
+import { INFERENCE_SCOPES, SCOPES, type Scope } from '@baobab/core/domain/scopes.ts';
+import { isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
+import { openAdministration } from '../compose/administration.ts';
+import { keyToWire } from '../compose/wire-shapes.ts';
+import { nothing, one, readAction, withOptions } from './actions.ts';
+import { type Command, CommandFailed, UsageError } from './command.ts';
+import { durationOption, parseOptions } from './options.ts';
+import { openForReading } from './reading.ts';
+import { KEY_OPTIONS, LIMIT_HELP, limitsText, rightsFrom } from './rights.ts';
+import { minuteText, table } from './table.ts';
+import { unmatchedModels } from './unmatched-models.ts';
+
+function stateOf(key: ApiKey, now: number): string {
+  if (key.revokedAt !== null) return 'revoked';
+  if (key.expiresAt === null) return 'active';
+  return key.expiresAt <= now ? 'expired' : `until ${minuteText(key.expiresAt)}`;
+}
+
+/** With the names that `--scopes` accepts for several of them. */
+function scopesText(scopes: readonly Scope[]): string {
+  if (scopes.length === SCOPES.length) return 'all';
+  if (!INFERENCE_SCOPES.every((scope) => scopes.includes(scope))) return scopes.join(',');
+  const others = scopes.filter((scope) => !INFERENCE_SCOPES.some((each) => each === scope));
+  return ['inference', ...others].join(',');
+}
+
+/** `spentBy`: nano-USD of this calendar month, UTC. */
+function keyTable(keys: readonly ApiKey[], accounts: readonly Account[], spentBy?: (key: ApiKey) => bigint): string {
+  const names = new Map(accounts.map((each) => [each.id, each.name]));
+  const rows = keys.map((key) => [
+    key.id,
+    `${key.prefix}…`,
+    key.name,
+    names.get(key.accountId) ?? key.accountId,
+    stateOf(key, Date.now()),
+    key.lastUsedAt === null ? 'never' : minuteText(key.lastUsedAt),
+    limitsText(key),
+    ...(spentBy === undefined ? [] : [`$${usdText(spentBy(key))}`]),
+    key.allowedModels.join(',') || '-',
+    scopesText(key.scopes),
+  ]);
+  const spent = spentBy === undefined ? [] : ['SPENT THIS MONTH'];
+  return table(['ID', 'KEY', 'NAME', 'ACCOUNT', 'STATE', 'LAST USED', 'LIMITS', ...spent, 'MODELS', 'SCOPES'], rows);
+}
+
+const ACTIONS = {
+  create: withOptions(one('a name'), 'account', ...Object.keys(KEY_OPTIONS)),
+  list: withOptions(nothing, 'account'),
+  update: withOptions(one('an id'), 'name', ...Object.keys(KEY_OPTIONS)),
+  revoke: withOptions(one('an id')),
+  rotate: withOptions(one('an id'), 'grace'),
+};
+
+export const keysCommand: Command = {
+  forms: [
+    ['create <name> [options]', 'create a key; its secret is shown once'],
+    ['list [--account NAME]', 'keys with their limits and what they spent this month'],
+    ['update <id> [options]', "change the settings that are given; 'none' removes a limit"],
+    ['revoke <id>', 'refuse the key within a second; cannot be undone'],
+    ['rotate <id> [--grace 24h]', 'issue a new secret; the old one is valid for the grace period, at most 24h'],
+  ],
+  options: [
+    ['--account NAME', "create: who owns the key, by default the account 'default'; list: only its keys"],
+    ['--name NAME', 'update: the new name'],
+    [
+      '--scopes LIST',
+      `${SCOPES.join(', ')}; inference is the first four, all is every scope. Default: all but prompts, keys and admin`,
+    ],
+    ['--models LIST', 'models it may use, such as "baobab/*,qwen/qwen3-8b"; default: all'],
+    ['--regions LIST', 'regions it may use; default: all'],
+    ['--addresses LIST', 'where it may be used from, such as 10.0.0.0/8,2001:db8::/32; default: anywhere'],
+    ...LIMIT_HELP,
+    ['--expires TIME', 'such as 2027-01-31 or 2027-01-31T12:00:00Z; default: never'],
+    ['--json', 'print JSON'],
+  ],
+  async run(context) {
+    const { args, config, print } = context;
+    const { values, positionals } = parseOptions(args, {
+      ...KEY_OPTIONS,
+      account: { type: 'string' },
+      name: { type: 'string' },
+      grace: { type: 'string' },
+      json: { type: 'boolean' },
+    });
+    const { action, following } = readAction('keys', ACTIONS, { values, positionals });
+    const [subject = ''] = following;
+    const rights = rightsFrom(values);
+    await using administration = await (action === 'list' ? openForReading(context) : openAdministration(config));
+    const { accounts, keys, spending, by } = administration;
+
+    async function account(name: string) {
+      const found = await accounts.find(name);
+      if (found === undefined) {
+        const isEmpty = (await accounts.list()).length === 0;
+        const hint = isEmpty
+          ? 'the first start of the server creates the first one'
+          : "'baobab accounts list' shows them";
+        throw new CommandFailed(`there is no account '${name}'; ${hint}`);
+      }
+      return found;
+    }
+    function known<T>(found: T | undefined): T {
+      if (found === undefined) throw new CommandFailed(`there is no key '${subject}'; 'baobab keys list' shows them`);
+      return found;
+    }
+    const printSecret = (key: ApiKey, secret: string, text: string) => {
+      if (values.json) print(JSON.stringify({ ...keyToWire(key), secret }));
+      else print(`${text}\n\n    ${secret}\n\nStore it now: it is not shown again.`);
+    };
+
+    const warnOfUnmatched = async () => {
+      const warnings = await unmatchedModels(rights.allowedModels ?? [], administration.openCatalog);
+      for (const warning of warnings) context.warn?.(warning);
+    };
+
+    if (action === 'create') {
+      const owner = await account(values.account ?? 'default');
+      const issued = await keys.createKey(owner, { ...rights, name: subject }, by);
+      printSecret(issued.key, issued.secret, `created key ${issued.key.id} (${issued.key.scopes.join(', ')})`);
+      await warnOfUnmatched();
+    } else if (action === 'list') {
+      const owner = values.account === undefined ? undefined : await account(values.account);
+      const found = await keys.listKeys(owner?.id);
+      const spent = await spending.ofKeys(found);
+      const spentBy = (key: ApiKey) => spent.get(key.id) ?? 0n;
+      if (values.json) {
+        print(JSON.stringify(found.map((key) => ({ ...keyToWire(key), spent_usd: usdNumber(spentBy(key)) }))));
+      } else if (found.length === 0) print(`no keys in ${config.dataDir}`);
+      else print(keyTable(found, await accounts.list(), spentBy));
+    } else if (action === 'update') {
+      const changes = definedFields({ ...rights, name: values.name });
+      if (Object.keys(changes).length === 0) throw new UsageError('nothing to change was given; try --rpm 60');
+      const key = known(await keys.updateKey(subject, changes, by));
+      print(values.json ? JSON.stringify(keyToWire(key)) : keyTable([key], await accounts.list()));
+      await warnOfUnmatched();
+    } else if (action === 'revoke') {
+      const key = known(await keys.revokeKey(subject, by));
+      print(values.json ? JSON.stringify(keyToWire(key)) : `revoked ${key.id}`);
+    } else {
+      const rotated = known(
+        await keys.rotateKey(subject, { graceMs: durationOption('grace', values.grace ?? '24h') ?? 0 }, by),
+      );
+      const { revokedAt, expiresAt } = rotated.previous;
+      const old = revokedAt === null ? `is valid until ${isoTimeOrNull(expiresAt)}` : 'was revoked';
+      printSecret(rotated.key, rotated.secret, `created key ${rotated.key.id}; the old one ${old}`);
+    }
+  },
+};

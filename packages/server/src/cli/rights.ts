@@ -1,0 +1,132 @@
+import type { ModelAlias } from '@baobab/core/domain/model.ts';
+import { usdText } from '@baobab/core/domain/money.ts';
+import type { AccountLimits, AccountSettings, ApiKey, Changes, KeyRights } from '@baobab/core/domain/principal.ts';
+import { parseScopes, SCOPES, type Scope } from '@baobab/core/domain/scopes.ts';
+import { parseTimestamp } from '@baobab/core/domain/time/dates.ts';
+import { type HelpLine, OptionError } from './command.ts';
+import { dollarsOption, integerOption } from './options.ts';
+
+const text = { type: 'string' } as const;
+
+/** The options for limits of keys and accounts. */
+const LIMIT_OPTIONS = { rpm: text, tpm: text, concurrency: text, 'monthly-budget': text } as const;
+
+export const LIMIT_HELP: readonly HelpLine[] = [
+  ['--rpm N', 'requests a minute, of each model'],
+  ['--tpm N', 'tokens a minute, of each model'],
+  ['--concurrency N', 'requests at a time'],
+  ['--monthly-budget USD', 'spend in a calendar month (UTC), such as 25 or 12.50'],
+];
+
+/** The options for accounts. */
+export const ACCOUNT_OPTIONS = {
+  ...LIMIT_OPTIONS,
+  'zero-retention': text,
+  'store-prompts': text,
+  'file-retention-days': text,
+  aliases: text,
+} as const;
+
+export const KEY_OPTIONS = {
+  ...LIMIT_OPTIONS,
+  scopes: text,
+  models: text,
+  regions: text,
+  addresses: text,
+  expires: text,
+} as const;
+
+type Values<T> = { [Option in keyof T]?: string | undefined };
+type Read<T> = (name: string, text: string | undefined) => T;
+
+/** Removes a limit. */
+const NONE = 'none';
+
+const orNull =
+  <T>(read: Read<T>): Read<T | null> =>
+  (name, given) =>
+    given === NONE ? null : read(name, given);
+
+const limit = orNull(integerOption);
+const dollars = orNull(dollarsOption);
+
+/** Comma-separated names. An empty text is refused, because as a limit it would allow everything. */
+function namesOption(name: string, given: string | undefined): string[] | undefined {
+  const names = given
+    ?.split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '');
+  if (names?.length === 0) throw new OptionError(`--${name} must name at least one`);
+  return names;
+}
+
+/** An empty list allows all. */
+const namesOrAll = (name: string, given: string | undefined) => (given === NONE ? [] : namesOption(name, given));
+
+/** `keys list` shows `all` for a key with every scope, so it is accepted here too. */
+function scopesOption(name: string, given: string | undefined): Scope[] | undefined {
+  if (given === 'all') return [...SCOPES];
+  const names = namesOption(name, given);
+  try {
+    return names && parseScopes(names);
+  } catch (error) {
+    throw new OptionError((error as Error).message);
+  }
+}
+
+const timeOption = orNull((_name, given) => (given === undefined ? undefined : parseTimestamp(given, ['expiresAt'])));
+
+const limitsFrom = (values: Values<typeof LIMIT_OPTIONS>): Changes<AccountLimits> => ({
+  rpm: limit('rpm', values.rpm),
+  tpm: limit('tpm', values.tpm),
+  concurrency: limit('concurrency', values.concurrency),
+  monthlyBudgetNanoUsd: dollars('monthly-budget', values['monthly-budget']),
+});
+
+function yesOrNoOption(name: string, given: string | undefined): boolean | undefined {
+  if (given === undefined) return undefined;
+  if (given !== 'yes' && given !== 'no') throw new OptionError(`--${name} must be yes or no`);
+  return given === 'yes';
+}
+
+/** `gpt-4o-mini=acme/writer,whisper-1=openai/whisper-small` */
+function aliasesOption(name: string, given: string | undefined): ModelAlias[] | undefined {
+  return namesOrAll(name, given)?.map((pair) => {
+    const [, alias, model] = /^([^=]+)=(.+)$/.exec(pair) ?? [];
+    if (alias === undefined || model === undefined) throw new OptionError(`--${name} must be like gpt-4o=acme/writer`);
+    return { name: alias.trim(), model: model.trim() };
+  });
+}
+
+export const accountSettingsFrom = (values: Values<typeof ACCOUNT_OPTIONS>): Changes<AccountSettings> => ({
+  ...limitsFrom(values),
+  zeroRetention: yesOrNoOption('zero-retention', values['zero-retention']),
+  storePrompts: yesOrNoOption('store-prompts', values['store-prompts']),
+  fileRetentionDays: limit('file-retention-days', values['file-retention-days']),
+  aliases: aliasesOption('aliases', values.aliases),
+});
+
+export const rightsFrom = (values: Values<typeof KEY_OPTIONS>): Changes<Omit<KeyRights, 'name'>> => ({
+  ...limitsFrom(values),
+  scopes: scopesOption('scopes', values.scopes),
+  allowedModels: namesOrAll('models', values.models),
+  allowedRegions: namesOrAll('regions', values.regions),
+  allowedAddresses: namesOrAll('addresses', values.addresses),
+  expiresAt: timeOption('expires', values.expires),
+});
+
+/** `60 rpm, 1000 tpm, 5 USD/month`; `-` where nothing is set. */
+export function limitsText(
+  limits: AccountLimits & Partial<Pick<ApiKey, 'allowedRegions' | 'allowedAddresses'>>,
+): string {
+  const { rpm, tpm, concurrency, monthlyBudgetNanoUsd, allowedRegions = [], allowedAddresses = [] } = limits;
+  const parts = [
+    rpm === null ? '' : `${rpm} rpm`,
+    tpm === null ? '' : `${tpm} tpm`,
+    concurrency === null ? '' : `${concurrency} at a time`,
+    monthlyBudgetNanoUsd === null ? '' : `${usdText(monthlyBudgetNanoUsd)} USD/month`,
+    allowedRegions.length === 0 ? '' : `in ${allowedRegions.join(',')}`,
+    allowedAddresses.length === 0 ? '' : `from ${allowedAddresses.join(',')}`,
+  ];
+  return parts.filter((part) => part !== '').join(', ') || '-';
+}

@@ -1,0 +1,151 @@
+import { printable } from '@baobab/core/domain/control-characters.ts';
+import { ApiError } from '@baobab/core/errors/api-error.ts';
+import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { nearest } from '@baobab/core/runtime/nearest.ts';
+import { CatalogError } from '../catalog/load.ts';
+import { ConfigError, loadConfig } from '../config/load.ts';
+import { ControlError } from '../control/socket.ts';
+import { type Command, CommandFailed, type HelpLine, OptionError, UsageError } from './command.ts';
+import { fullDiskAdvice } from './full-disk.ts';
+import { COMMANDS } from './index.ts';
+
+const HELP_WIDTH = 100;
+
+/** Splits a text between words into lines of at most `width` characters. */
+function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}
+
+/** Two aligned columns. */
+function columns(lines: readonly HelpLine[]): string {
+  const width = Math.max(...lines.map(([typed]) => typed.length));
+  const indent = `\n${' '.repeat(width + 4)}`;
+  return lines
+    .map(([typed, does]) => `  ${typed.padEnd(width)}  ${wrapped(does, HELP_WIDTH - width - 4).join(indent)}`.trimEnd())
+    .join('\n');
+}
+
+const help = (): string =>
+  [
+    'usage: baobab <command> [options]',
+    columns(Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary])),
+    "'baobab <command> --help' shows its options, 'baobab --version' the version.\n" +
+      "Every setting is also an option of every command: 'baobab config --settings' lists them.",
+  ].join('\n\n');
+
+const usageOf = (name: string, { forms }: Command): string =>
+  `usage:\n${columns(forms.map(([typed, does]) => [`baobab ${name} ${typed}`.trimEnd(), does]))}`;
+
+const helpOf = (name: string, summary: string, command: Command): string =>
+  [
+    summary,
+    usageOf(name, command),
+    ...(command.options === undefined ? [] : [`options:\n${columns(command.options)}`]),
+    ...(command.notes ?? []).map((note) => wrapped(note, HELP_WIDTH).join('\n')),
+    "Settings are options too, such as --data-dir DIR; 'baobab config --settings' lists them",
+  ].join('\n\n');
+
+/** Options by the fields that errors name. */
+const OPTION_NAMES: Readonly<Record<string, string>> = {
+  start: '--start',
+  end: '--end',
+  bucket: '--bucket',
+  groupBy: '--group-by',
+  timeZone: '--time-zone',
+  name: '<name>',
+  zeroRetention: '--zero-retention',
+  storePrompts: '--store-prompts',
+  fileRetentionDays: '--file-retention-days',
+  aliases: '--aliases',
+  allowedModels: '--models',
+  allowedRegions: '--regions',
+  allowedAddresses: '--addresses',
+  expiresAt: '--expires',
+  graceMs: '--grace',
+  removalDate: '--on',
+};
+
+const withOptionNames = (error: ApiError): ApiError => error.mapFields((path) => OPTION_NAMES[String(path[0])] ?? path);
+
+function explain(name: string, error: unknown, usage: string): { text: string; exitCode: number } | undefined {
+  if (error instanceof UsageError) return { text: `baobab ${name}: ${error.message}\n\n${usage}`, exitCode: 2 };
+  if (error instanceof OptionError) {
+    return { text: `baobab ${name}: ${error.message}\n'baobab ${name} --help' lists the options`, exitCode: 2 };
+  }
+  if (error instanceof ConfigError) return { text: `The configuration is not valid:\n${error.message}`, exitCode: 1 };
+  if (error instanceof CatalogError) return { text: `The catalog is not valid:\n${error.message}`, exitCode: 1 };
+  if (error instanceof ApiError) return { text: `baobab: ${withOptionNames(error).message}`, exitCode: 1 };
+  if (error instanceof StoreUnavailableError || error instanceof CommandFailed || error instanceof ControlError) {
+    return { text: `baobab: ${error.message}`, exitCode: 1 };
+  }
+  return undefined;
+}
+
+/** A reader such as `head` may close the pipe early. The rest of the output has no use then. */
+function endWithReader(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit(0);
+  });
+}
+
+/** Runs a command and returns the exit code. */
+export async function runCommand(
+  [name, ...args]: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
+  // A server keeps running when its output is closed.
+  if (name !== 'serve') endWithReader();
+  const print = (text: string) => process.stdout.write(`${printable(text)}\n`);
+  const printError = (text: string) => process.stderr.write(`${printable(text)}\n`);
+  if (name === 'help' && args[0] !== undefined) return runCommand([args[0], '--help'], env);
+  if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
+    print(help());
+    return name === undefined ? 2 : 0;
+  }
+  if (name === '--version' || name === '-v') {
+    print((await import('../compose/storage.ts')).VERSION);
+    return 0;
+  }
+  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (entry === undefined) {
+    const meant = nearest(name, Object.keys(COMMANDS));
+    const hint = meant === undefined ? '' : `; did you mean '${meant}'?`;
+    printError(`baobab: unknown command '${name}'${hint}\n'baobab help' lists the commands`);
+    return 2;
+  }
+  const command = await entry.load();
+  const usage = usageOf(name, command);
+  if (args.includes('--help') || args.includes('-h')) {
+    print(helpOf(name, entry.summary, command));
+    return 0;
+  }
+  let dataDir: string | undefined;
+  try {
+    const { config, rest, file, locate } = loadConfig({
+      args,
+      commandFlags: command.commandFlags ?? [],
+      env,
+      workingDirectory: process.cwd(),
+    });
+    dataDir = config.dataDir;
+    await command.run({ args: rest, config, configFile: file, locate, env, print, warn: printError });
+    return 0;
+  } catch (error) {
+    const advice = dataDir === undefined ? undefined : await fullDiskAdvice(error, dataDir);
+    if (advice !== undefined) {
+      printError(`baobab: ${advice}\n(${(error as Error).message})`);
+      return 1;
+    }
+    const explained = explain(name, error, usage);
+    if (explained === undefined) throw error;
+    printError(explained.text);
+    return explained.exitCode;
+  }
+}

@@ -1,0 +1,177 @@
+import { usdText } from '@baobab/core/domain/money.ts';
+import { offsetAt } from '@baobab/core/domain/time/time-zone.ts';
+import { parseTimeZoneField, type UsageWindow } from '@baobab/core/domain/usage-window.ts';
+import { bucketToWire, sumsToWire } from '../compose/wire-shapes.ts';
+import type { UsageBucket, UsageSums } from '../services/usage/usage.ts';
+import { snake } from '../validation/names.ts';
+import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
+import { parseOptions } from './options.ts';
+import { openForReading } from './reading.ts';
+import { table } from './table.ts';
+
+const BAR_WIDTH = 30;
+const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+
+function bar(value: bigint, largest: bigint): string {
+  if (largest === 0n) return '';
+  const eighths = Number((value * BigInt(BAR_WIDTH * 8)) / largest);
+  return '█'.repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8];
+}
+
+/** With the account name when several accounts are reported. */
+type Bucket = UsageBucket & { account?: string };
+
+/** Characters of a bucket's start. */
+const SHOWN = { hour: 16, day: 10, month: 7 };
+
+const GROUP_COLUMNS: Record<string, (bucket: Bucket) => string> = {
+  account: ({ account, accountName }) => account ?? accountName ?? '',
+  model: ({ model }) => model ?? '',
+  region: ({ region }) => region ?? '',
+  key: ({ keyId, keyName }) => keyName ?? keyId ?? '',
+};
+
+const COUNTS = ['requests', 'promptTokens', 'completionTokens', 'cacheReadTokens', 'audioSeconds'] as const;
+
+const add = (left: UsageSums, right: UsageSums): UsageSums => ({
+  requests: left.requests + right.requests,
+  promptTokens: left.promptTokens + right.promptTokens,
+  completionTokens: left.completionTokens + right.completionTokens,
+  cacheReadTokens: left.cacheReadTokens + right.cacheReadTokens,
+  audioSeconds: left.audioSeconds + right.audioSeconds,
+  costNanoUsd: left.costNanoUsd + right.costNanoUsd,
+});
+
+/** What the clocks of the zone show, as ISO 8601 without a zone. */
+const localText = (zone: string, time: number): string =>
+  new Date(time + offsetAt(zone, time)).toISOString().slice(0, -1);
+
+/** A day without its midnight. */
+const timeText = (zone: string, time: number): string => {
+  const text = localText(zone, time).replace('T00:00:00.000', '');
+  return zone === 'UTC' && text.includes('T') ? `${text}Z` : text;
+};
+
+const windowText = ({ start, end, timeZone = 'UTC' }: UsageWindow, untilNow: boolean): string =>
+  `from ${timeText(timeZone, start)} to ${untilNow ? 'now' : timeText(timeZone, end)} (${timeZone})`;
+
+const csvCell = (text: string): string => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
+export const usageCommand: Command = {
+  forms: [['[options]', "default: the account 'default', from the first of this month until now, by day"]],
+  options: [
+    ['--account NAME', 'an account by name or id'],
+    ['--all', 'every account, each on its own lines'],
+    ['--start DATE', 'such as 2026-11-01 or 2026-11-01T12:00:00Z; default: the first of this month'],
+    ['--end DATE', 'exclusive; default: now'],
+    ['--time-zone ZONE', 'of hours, days and months, such as Africa/Nairobi; default: UTC'],
+    ['--bucket hour|day|month', 'default: day'],
+    ['--group-by LIST', 'model, region and key, separated by commas'],
+    ['--csv, --json', 'print CSV or JSON'],
+  ],
+  async run(context) {
+    const { args, print } = context;
+    const { values, positionals } = parseOptions(args, {
+      account: { type: 'string' },
+      all: { type: 'boolean' },
+      start: { type: 'string' },
+      end: { type: 'string' },
+      bucket: { type: 'string' },
+      'group-by': { type: 'string' },
+      'time-zone': { type: 'string' },
+      csv: { type: 'boolean' },
+      json: { type: 'boolean' },
+    });
+    if (positionals.length > 0) {
+      throw new UsageError(`unexpected argument '${positionals.join(' ')}'; --account NAME names an account`);
+    }
+    if (values.all && values.account !== undefined) throw new OptionError('--all and --account exclude each other');
+    const timeZone = parseTimeZoneField(values['time-zone']);
+    await using administration = await openForReading(context);
+    const { accounts, usage } = administration;
+    const name = values.account ?? 'default';
+    const chosen = values.all ? await accounts.list() : [await accounts.find(name)];
+
+    const reports = [];
+    for (const account of chosen) {
+      if (account === undefined) {
+        throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
+      }
+      const report = await usage.report(account.id, {
+        start: values.start ?? `${localText(timeZone, Date.now()).slice(0, 7)}-01`,
+        end: values.end,
+        bucket: values.bucket,
+        groupBy: values['group-by'],
+        timeZone,
+      });
+      reports.push({ account: account.name, ...report });
+    }
+    const [first] = reports;
+    if (first === undefined) throw new CommandFailed('there are no accounts yet');
+    const { window } = first;
+    const totals = reports.map((report) => report.totals).reduce(add);
+    const buckets: Bucket[] = values.all
+      ? reports
+          .flatMap(({ account, buckets }) => buckets.map((bucket) => ({ account, ...bucket })))
+          .sort((left, right) => Date.parse(left.start) - Date.parse(right.start))
+      : first.buckets;
+
+    const groupNames = new Set<string>([...(values.all ? ['account'] : []), ...window.groupBy]);
+    const groups = [...groupNames].map((group) => [group, GROUP_COLUMNS[group] as (bucket: Bucket) => string] as const);
+    const startOf = ({ start }: UsageBucket) => localText(timeZone, Date.parse(start)).slice(0, SHOWN[window.bucket]);
+    if (values.json) {
+      const shown = buckets.map((bucket) => ({
+        ...(bucket.account === undefined ? {} : { account: bucket.account }),
+        ...bucketToWire(bucket),
+      }));
+      print(JSON.stringify({ object: 'usage', buckets: shown, totals: sumsToWire(totals) }));
+    } else if (values.csv) {
+      print(['start', 'end', ...groups.map(([group]) => group), ...COUNTS.map(snake), 'cost_usd'].join(','));
+      for (const bucket of buckets) {
+        const cells = [
+          bucket.start,
+          bucket.end,
+          ...groups.map(([, cell]) => cell(bucket)),
+          ...COUNTS.map((each) => String(bucket[each])),
+        ];
+        print([...cells, usdText(bucket.costNanoUsd)].map(csvCell).join(','));
+      }
+    } else {
+      let largest = 0n;
+      for (const { costNanoUsd } of buckets) if (costNanoUsd > largest) largest = costNanoUsd;
+      const rows = buckets.map((bucket) => [
+        startOf(bucket),
+        ...groups.map(([, cell]) => cell(bucket)),
+        ...COUNTS.map((each) => bucket[each].toLocaleString('en-US')),
+        `$${usdText(bucket.costNanoUsd)}`,
+        bar(bucket.costNanoUsd, largest),
+      ]);
+      const total = [
+        'total',
+        ...groups.map(() => ''),
+        ...COUNTS.map((each) => totals[each].toLocaleString('en-US')),
+        `$${usdText(totals.costNanoUsd)}`,
+        '',
+      ];
+      const headings = [
+        window.bucket,
+        ...groups.map(([group]) => group),
+        'requests',
+        'prompt',
+        'completion',
+        'cached',
+        'audio s',
+        'cost',
+        '',
+      ];
+      const whose = values.all ? 'every account' : `account ${first.account}`;
+      print(`${whose}, ${windowText(window, values.end === undefined)}\n`);
+      print(
+        table(
+          headings.map((heading) => heading.toUpperCase()),
+          [...rows, total],
+        ),
+      );
+    }
+  },
+};

@@ -1,0 +1,25 @@
+import { join } from 'node:path';
+import type { ResolvedConfig } from '../config/load.ts';
+import { drivers } from '../fleet/drivers.ts';
+import { type Accelerators, createMachineFacts, openDriverAccelerators } from '../fleet/registry.ts';
+import type { Environment } from './weights.ts';
+
+export const machineFile = (config: Pick<ResolvedConfig, 'dataDir'>) => join(config.dataDir, 'machine.json');
+
+/** The GPUs of this machine, for a command. */
+export async function openAccelerators(
+  config: ResolvedConfig,
+  env: Environment,
+  warn: (text: string) => void,
+): Promise<Accelerators> {
+  const module = drivers.find(({ local }) => local?.accelerators !== undefined)?.local?.accelerators;
+  if (module === undefined) throw new Error('no driver can use a GPU');
+  const logger = { info() {}, warn: (_: object, text: string) => warn(text) };
+  // The whole environment: a build needs the variables of compilers.
+  return openDriverAccelerators(module, {
+    settings: config.engines,
+    facts: createMachineFacts(machineFile(config), logger),
+    environment: env,
+    logger,
+  });
+}

@@ -1,0 +1,80 @@
+import type { AuditedChange, ChangeOrigin } from '@baobab/core/domain/audit/entry.ts';
+import type { ModelEntry } from '@baobab/core/domain/model.ts';
+import type { BatchRepository } from '@baobab/core/ports/batches.ts';
+import { systemClock as clock } from '@baobab/core/runtime/clock.ts';
+import type { Store } from '../adapters/store.ts';
+import type { ResolvedConfig } from '../config/load.ts';
+import { type AccountsService, createAccounts } from '../services/access/accounts.ts';
+import { createKeys, type KeysService } from '../services/access/keys.ts';
+import { type AuditService, createAudit } from '../services/audit/audit.ts';
+import { auditEntry } from '../services/audit/entries.ts';
+import { operatorOrigin } from '../services/audit/origins.ts';
+import { type CatalogService, createCatalog } from '../services/catalog/catalog.ts';
+import { createSpending, type Spending } from '../services/usage/spending.ts';
+import { createUsage, type UsageService } from '../services/usage/usage.ts';
+import { catalogEntries, hasStore, openConfiguredStore } from './storage.ts';
+
+export { hasStore } from './storage.ts';
+
+/** What operators' commands need. They open the store themselves, with or without a running server. */
+export interface Administration extends AsyncDisposable {
+  /** Who makes changes, for the audit log. */
+  by: ChangeOrigin;
+  accounts: AccountsService;
+  keys: KeysService;
+  usage: UsageService;
+  spending: Spending;
+  batches: BatchRepository;
+  audit: AuditService;
+  /** Writes the entry of a change that is made outside the store. */
+  record(change: AuditedChange): Promise<void>;
+  /** Read on demand, so that other commands do not wait for it or fail with it. */
+  openCatalog(): Promise<OpenCatalog>;
+}
+
+export interface OpenCatalog {
+  entries: ModelEntry[];
+  catalog: CatalogService;
+}
+
+async function catalogOf(config: ResolvedConfig, { lifecycles, revisions }: CatalogStore): Promise<OpenCatalog> {
+  const entries = catalogEntries(config);
+  const serving = () => ({ regions: [], status: 'unavailable' as const });
+  return { entries, catalog: await createCatalog({ entries, lifecycles, revisions, serving, clock }) };
+}
+
+type CatalogStore = Pick<Store, 'lifecycles'> & { revisions: Pick<Store['revisions'], 'current'> };
+
+/** For commands that only read the catalog: it needs no store, and creates none. */
+export async function openCatalogForReading(config: ResolvedConfig): Promise<OpenCatalog> {
+  if (!hasStore(config)) {
+    return catalogOf(config, {
+      lifecycles: { list: async () => [], save: async () => {} },
+      revisions: { current: async () => ({ keys: 0, models: 0 }) },
+    });
+  }
+  const store = await openConfiguredStore(config);
+  try {
+    return await catalogOf(config, store);
+  } finally {
+    await store.close();
+  }
+}
+
+export async function openAdministration(config: ResolvedConfig): Promise<Administration> {
+  const store = await openConfiguredStore(config);
+  const accounts = createAccounts({ accounts: store.accounts, clock });
+  const by = operatorOrigin();
+  return {
+    by,
+    accounts,
+    keys: createKeys({ accounts, keys: store.keys, clock }),
+    usage: createUsage({ usage: store.usage, clock }),
+    spending: createSpending({ usage: store.usage, clock }),
+    batches: store.batches,
+    audit: createAudit({ log: store.audit, settings: config.audit, clock }),
+    record: (change) => store.audit.append(auditEntry(by, change, clock.now())),
+    openCatalog: () => catalogOf(config, store),
+    [Symbol.asyncDispose]: () => store.close(),
+  };
+}

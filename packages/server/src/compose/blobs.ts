@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
+import type { BlobStore } from '@baobab/core/ports/blobs.ts';
+import type { DiskSpace } from '@baobab/core/ports/disk-space.ts';
+import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
+import { systemClock as clock } from '@baobab/core/runtime/clock.ts';
+import { createDiskBlobStore } from '../adapters/blobs/disk.ts';
+import { createReservedBlobStore } from '../adapters/blobs/reserved.ts';
+import type { S3BlobStore } from '../adapters/blobs/s3.ts';
+import type { ResolvedConfig } from '../config/load.ts';
+import type { Environment } from './weights.ts';
+
+export interface BlobParts {
+  blobs: BlobStore;
+  /** Blobs without a record that are older than this were left by a crash. Milliseconds since 1970. */
+  orphansBefore: number;
+  removeInterrupted(): Promise<number>;
+  closeBlobs(): void;
+}
+
+export interface BlobsOptions {
+  config: ResolvedConfig;
+  identity: ProcessIdentity;
+  space: DiskSpace;
+  /** Other processes store blobs on the same disk. */
+  sharedDisk: boolean;
+  env: Environment;
+}
+
+/** Uploads of other processes may be under way: no request takes longer. Clocks differ by less. */
+const UPLOAD_MS = DAY_MS;
+
+/** Bytes of files, batches and stored answers: on the disk of this server, or in S3 for all servers. */
+export async function openBlobs({ config, identity, space, sharedDisk, env }: BlobsOptions): Promise<BlobParts> {
+  const { startedAt } = identity;
+  if (config.blobs === undefined) {
+    const disk = createDiskBlobStore({ directory: join(config.dataDir, 'blobs'), now: clock.now });
+    return {
+      blobs: createReservedBlobStore(disk, space),
+      orphansBefore: sharedDisk ? startedAt - UPLOAD_MS : startedAt,
+      removeInterrupted: () => disk.sweepTemporary(sharedDisk ? UPLOAD_MS : clock.now() - startedAt),
+      closeBlobs: () => {},
+    };
+  }
+  const s3 = await openBucket(config, config.blobs, env);
+  return {
+    blobs: s3,
+    orphansBefore: startedAt - UPLOAD_MS,
+    removeInterrupted: () => s3.sweepTemporary(UPLOAD_MS),
+    closeBlobs: s3.close,
+  };
+}
+
+export async function openBucket(config: ResolvedConfig, address: string, env: Environment): Promise<S3BlobStore> {
+  // Loaded only where it is used, for the sake of all other starts.
+  const { openS3BlobStore } = await import('../adapters/blobs/s3.ts');
+  const { hostname, pathname } = new URL(address);
+  return openS3BlobStore({
+    bucket: hostname,
+    prefix: pathname.replace(/^\/|\/$/g, ''),
+    endpoint: config.blobsEndpoint,
+    region: env.AWS_REGION ?? env.AWS_DEFAULT_REGION ?? 'us-east-1',
+    withLinks: config.blobsPresignedDownloads,
+    now: clock.now,
+  });
+}

@@ -1,0 +1,94 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import type { ConsoleBundle, ConsoleFile } from '@baobab/core/ports/console-bundle.ts';
+import type { Logger } from '@baobab/core/ports/logger.ts';
+
+export interface ConsoleBundleOptions {
+  /** The folder with the console's sources and `build.ts`. */
+  sources: string;
+  /** The folder of the server's sources whose code is in the bundle too. */
+  domain: string;
+  /** Changes when its packages do. */
+  lockFile: string;
+  /** Where builds are kept. */
+  cache: string;
+  logger: Pick<Logger, 'info' | 'error'>;
+}
+
+const BUILD_TIMEOUT_MS = 60_000;
+
+const run = promisify(execFile);
+
+const filesIn = async (directory: string): Promise<string[]> =>
+  (await readdir(directory, { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name).slice(directory.length + 1))
+    .sort();
+
+/** The same for the same sources and packages. */
+async function fingerprint({ sources, domain, lockFile }: ConsoleBundleOptions): Promise<string> {
+  const hash = createHash('sha256').update(await readFile(lockFile));
+  for (const folder of [sources, domain])
+    for (const path of await filesIn(folder)) hash.update(`${path}\n`).update(await readFile(join(folder, path)));
+  return hash.digest('hex').slice(0, 16);
+}
+
+/** In a process of its own: the bundler's memory is not needed afterwards. */
+async function build({ sources }: ConsoleBundleOptions, directory: string): Promise<void> {
+  const module = pathToFileURL(join(sources, 'build.ts')).href;
+  const script = `const { buildConsole } = await import(${JSON.stringify(module)}); await buildConsole(process.argv[1]); process.exit(0);`;
+  await run(process.execPath, ['--input-type=module', '--eval', script, directory], { timeout: BUILD_TIMEOUT_MS });
+}
+
+async function readFiles(directory: string): Promise<Map<string, ConsoleFile>> {
+  const paths = await filesIn(directory);
+  const files = new Map<string, ConsoleFile>();
+  for (const path of paths.filter((each) => !/\.(br|gz)$/.test(each))) {
+    const read = async (name: string) => (paths.includes(name) ? readFile(join(directory, name)) : undefined);
+    const [content, brotli, gzip] = await Promise.all([
+      readFile(join(directory, path)),
+      read(`${path}.br`),
+      read(`${path}.gz`),
+    ]);
+    files.set(path.replaceAll('\\', '/'), { content, brotli, gzip });
+  }
+  return files;
+}
+
+/** Built on first use, which takes about half a second, and kept in the cache until the sources or packages change. */
+export function createConsoleBundle(options: ConsoleBundleOptions): ConsoleBundle {
+  const { sources, cache, logger } = options;
+  let files: Promise<ReadonlyMap<string, ConsoleFile>> | undefined;
+
+  async function load(): Promise<ReadonlyMap<string, ConsoleFile>> {
+    if (!existsSync(join(sources, 'build.ts'))) return new Map();
+    const directory = join(cache, await fingerprint(options));
+    if (!existsSync(directory)) {
+      const startedAt = performance.now();
+      await rm(cache, { recursive: true, force: true });
+      await mkdir(cache, { recursive: true });
+      const unfinished = `${directory}.${process.pid}`;
+      await build(options, unfinished);
+      await rename(unfinished, directory);
+      logger.info({ ms: Math.round(performance.now() - startedAt) }, 'built the console');
+    }
+    return readFiles(directory);
+  }
+
+  return {
+    files() {
+      files ??= load().catch((error: unknown) => {
+        // The next request tries again.
+        files = undefined;
+        logger.error({ err: error }, 'failed to build the console');
+        throw error;
+      });
+      return files;
+    },
+  };
+}

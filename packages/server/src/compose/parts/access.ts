@@ -1,0 +1,28 @@
+import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
+import { createAccountKeys } from '../../services/access/account-keys.ts';
+import { createAccounts } from '../../services/access/accounts.ts';
+import { createAuthentication } from '../../services/access/authentication.ts';
+import { createKeys } from '../../services/access/keys.ts';
+import { createOwnKey } from '../../services/access/own-key.ts';
+import { createSessions, keyMethod } from '../../services/access/sessions.ts';
+import { createAudit } from '../../services/audit/audit.ts';
+import type { Foundation } from './foundation.ts';
+
+export type AccessParts = ReturnType<typeof composeAccess>;
+
+/** Accounts, keys, sessions, and the log of their changes. */
+export function composeAccess({ config, store }: Pick<Foundation, 'config' | 'store'>) {
+  const accounts = createAccounts({ accounts: store.accounts, clock });
+  const keys = createKeys({ accounts, keys: store.keys, clock });
+  const authentication = createAuthentication({ ...store, clock });
+  return {
+    accounts,
+    keys,
+    authentication,
+    audit: createAudit({ log: store.audit, settings: config.audit, clock }),
+    keyMethod: keyMethod(authentication),
+    sessions: createSessions({ sessions: store.sessions, authentication, clock, steadyClock }),
+    accountKeys: createAccountKeys({ keys, audit: store.audit, clock }),
+    ownKey: createOwnKey({ usage: store.usage, defaults: config.limits, clock }),
+  };
+}

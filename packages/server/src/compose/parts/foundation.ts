@@ -1,0 +1,83 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { freePort } from '@baobab/core/runtime/free-port.ts';
+import { createKnownSecrets } from '@baobab/core/runtime/secret-scrubber.ts';
+import type { ResolvedConfig } from '../../config/load.ts';
+import { secretsOf } from '../../config/secrets.ts';
+import { createLogger } from '../../logging/logger.ts';
+import { createDiskMetrics } from '../../metrics/disk-metrics.ts';
+import { createMetrics, registerBuildInfo } from '../../metrics/metrics.ts';
+import { openCounters } from '../counters.ts';
+import { claimIdentity } from '../identity.ts';
+import { createTurns } from '../job-turns.ts';
+import { multiServerWarnings } from '../multi-server-warnings.ts';
+import { checkNamedModels } from '../named-models.ts';
+import { allUpstreams, openConfiguredStore, prepareDataDir, VERSION } from '../storage.ts';
+import { certificateFiles } from '../tls.ts';
+import type { Environment } from '../weights.ts';
+import { servedEntries } from '../workers/served-entries.ts';
+import type { WorkerLink } from '../workers/worker-link.ts';
+import { composeFiles } from './files.ts';
+
+export interface FoundationOptions {
+  env: Environment;
+  /** Where a setting was made, for messages. */
+  locate?: ((path: readonly string[]) => string) | undefined;
+  /** This process is one of several on the port. The supervisor holds the data directory and its control socket. */
+  worker?: WorkerLink | undefined;
+}
+
+export type Foundation = Awaited<ReturnType<typeof openFoundation>>;
+
+/** What everything else is built on: log, metrics, identity, database, counters and files. */
+export async function openFoundation(config: ResolvedConfig, options: FoundationOptions) {
+  const { env, locate = () => 'configuration', worker } = options;
+  const secrets = createKnownSecrets(secretsOf({ ...config, upstreams: allUpstreams(config) }));
+  const logger = createLogger({ ...config.log, scrub: secrets.scrub, worker: worker?.number });
+  const metrics = createMetrics(worker);
+  registerBuildInfo(metrics.registry, { version: VERSION, node: process.version, region: config.region });
+  const entries = servedEntries(config);
+  checkNamedModels(config, entries, locate);
+  const certificate = await certificateFiles(config, locate);
+  if (worker === undefined || worker.number === 1) {
+    for (const warning of multiServerWarnings(config)) logger.warn({}, warning);
+  }
+
+  await prepareDataDir(config);
+  const ownDirectory = worker === undefined ? config.dataDir : join(config.dataDir, 'workers', `${worker.number}`);
+  const { identity, release } = await claimIdentity({ ...config, dataDir: ownDirectory });
+  // The supervisor has checked it for its workers.
+  if (worker === undefined) {
+    await freePort(config).catch((error: unknown) => {
+      release();
+      throw error;
+    });
+  }
+  const store = await openConfiguredStore(config, {
+    journal: {
+      onError: (error) =>
+        logger.error({ err: error }, 'failed to append rows to the ledger, keeping them in the journal'),
+    },
+  });
+  const isMyTurn = createTurns(store, identity);
+  const { counters, degraded, closeCounters } = await openCounters({ config, identity, metrics, logger });
+  const temporaryDirectory = join(ownDirectory, 'tmp');
+  // Left over from a previous process.
+  await rm(temporaryDirectory, { recursive: true, force: true });
+  const sharedDisk = worker !== undefined;
+  const { closeBlobs, ...files } = await composeFiles({ config, store, identity, sharedDisk, isMyTurn, logger, env });
+  createDiskMetrics(metrics.registry, files.space.status);
+
+  return {
+    ...{ config, env, worker, secrets, logger, metrics, entries, certificate },
+    ...{ identity, ownDirectory, temporaryDirectory, store, isMyTurn, counters, degraded },
+    ...files,
+    /** Call it last. */
+    async close() {
+      await closeCounters();
+      closeBlobs();
+      await store.close();
+      release();
+    },
+  };
+}

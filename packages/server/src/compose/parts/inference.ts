@@ -1,0 +1,169 @@
+import type { Counters } from '@baobab/core/ports/counters.ts';
+import type { Logger } from '@baobab/core/ports/logger.ts';
+import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
+import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
+import { createAudioReader } from '@baobab/engines/audio/reader.ts';
+import { createPdfReader } from '@baobab/engines/documents/pdf-reader.ts';
+import type { Store } from '../../adapters/store.ts';
+import { createAccountTurns } from '../../admission/account-turns.ts';
+import { allButAQuarter, createSlots, type Slots } from '../../admission/slots.ts';
+import type { ResolvedConfig } from '../../config/load.ts';
+import type { Fleet } from '../../fleet/fleet.ts';
+import { createResponseExecutor } from '../../http/endpoints/responses/executor.ts';
+import type { ChatService } from '../../inference/chat.ts';
+import { createChat } from '../../inference/chat.ts';
+import { createEmbeddings } from '../../inference/embeddings.ts';
+import { createDocuments } from '../../inference/inputs/documents.ts';
+import { createImages } from '../../inference/inputs/images.ts';
+import { createLimits } from '../../inference/limits/limits.ts';
+import { createInference } from '../../inference/pipeline.ts';
+import { createRerank } from '../../inference/rerank.ts';
+import { createTranscriptions } from '../../inference/transcriptions.ts';
+import { createWindowedTranscription } from '../../inference/windowed-transcription.ts';
+import { createMetering } from '../../metering/metering.ts';
+import { createLedgerMetrics } from '../../metrics/ledger-metrics.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
+import { createKeyAuthority } from '../../services/batches/key-authority.ts';
+import type { CatalogService } from '../../services/catalog/catalog.ts';
+import type { FilesService } from '../../services/files/files.ts';
+import type { LeaseHolder } from '../../services/processes/process-leases.ts';
+import { type ConversationsService, createConversations } from '../../services/responses/conversations.ts';
+import { createResponseEventLog, type ResponseEventLog } from '../../services/responses/event-log.ts';
+import { createResponses, type ResponsesService } from '../../services/responses/responses.ts';
+import { createResponseRunner, type ResponseRunner } from '../../services/responses/runner.ts';
+
+/** Windows of one transcription that the engine decodes at once. */
+const WINDOWS_AT_ONCE = 4;
+
+/** What a response continues may be this many times as large as the largest body: stored responses repeat their settings. */
+const HISTORY_BODIES = 2;
+/** Stored responses and conversations that are read for one account at a time. */
+const HISTORIES_AT_ONCE = 4;
+
+/** One queue for all processes that read files of one kind. */
+function composeReaders(count: number, queue: { length: number; timeoutMs: number | undefined }): Slots {
+  const readers = createSlots({
+    queueLength: queue.length,
+    queueTimeoutMs: queue.timeoutMs,
+    maxPerAccount: allButAQuarter(count),
+    clock: steadyClock,
+  });
+  readers.setCapacity(count);
+  return readers;
+}
+
+export interface InferenceOptions {
+  config: ResolvedConfig;
+  store: Store;
+  identity: ProcessIdentity;
+  counters: Counters;
+  catalog: CatalogService;
+  fleet: Fleet;
+  files: FilesService;
+  metrics: Metrics;
+  temporaryDirectory: string;
+  logger: Logger;
+}
+
+export type InferenceParts = ReturnType<typeof composeInference>;
+
+/** Everything between a validated request and an engine: limits, metering and one service for each task. */
+export function composeInference(options: InferenceOptions) {
+  const { config, store, identity, counters, catalog, fleet, files, metrics, temporaryDirectory, logger } = options;
+  const { ownerId, leaseMs } = identity;
+  const { queueLength, queueTimeoutSeconds } = config.engines;
+  const inference = createInference({
+    catalog,
+    limits: createLimits({
+      counters,
+      usage: store.usage,
+      clock,
+      identity,
+      defaults: config.limits,
+      onError: (error) => logger.error({ err: error }, 'failed to settle a request in the counters'),
+    }),
+    metering: createMetering({
+      ledger: store.ledger,
+      clock,
+      onBilled: createLedgerMetrics(metrics.registry),
+      runningRequests: fleet.interactiveRequests,
+    }),
+    engines: fleet,
+    region: config.region,
+    batchLimitFactor: config.batches.limitFactor,
+    clock: steadyClock,
+  });
+  const images = createImages({ files, settings: config.images });
+  const documents = createDocuments({
+    files,
+    reader: createPdfReader({
+      // Those that wait have a turn when others have used up their processor time, which takes long on a busy machine.
+      readers: composeReaders(config.documents.readers, { length: queueLength, timeoutMs: undefined }),
+      limits: config.documents,
+      clock: steadyClock,
+    }),
+    settings: config.documents,
+  });
+  const admissions: LeaseHolder = { renewLeases: () => counters.renew(ownerId, { now: clock.now(), leaseMs }) };
+  return {
+    inference,
+    admissions,
+    embeddings: createEmbeddings({ inference, images }),
+    rerank: createRerank({ inference }),
+    chat: createChat({ inference, images, documents }),
+    transcriptions: createTranscriptions({
+      inference,
+      windowed: createWindowedTranscription({
+        reader: createAudioReader({
+          temporaryDirectory,
+          decoders: composeReaders(config.audio.decoders, {
+            length: queueLength,
+            timeoutMs: queueTimeoutSeconds * 1000,
+          }),
+        }),
+        windowsAtOnce: WINDOWS_AT_ONCE,
+      }),
+    }),
+  };
+}
+
+export interface ResponseParts {
+  responses: ResponsesService;
+  conversations: ConversationsService;
+  eventLog: ResponseEventLog;
+  responseRunner: ResponseRunner;
+}
+
+/** Stored responses, conversations, and the work on background responses. */
+export function composeResponses(options: {
+  config: ResolvedConfig;
+  store: Store;
+  identity: ProcessIdentity;
+  chat: ChatService;
+  logger: Logger;
+}): ResponseParts {
+  const { config, store, identity, chat, logger } = options;
+  const settings = { ...config.responses, maxHistoryBytes: HISTORY_BODIES * config.http.bodyLimitBytes };
+  const reads = createAccountTurns({ atOnce: HISTORIES_AT_ONCE });
+  const conversations = createConversations({ conversations: store.conversations, settings, reads, clock });
+  const eventLog = createResponseEventLog({ responses: store.responses });
+  const responses = createResponses({
+    responses: store.responses,
+    conversations,
+    settings,
+    reads,
+    clock,
+    onChange: () => responseRunner.wake(),
+  });
+  const responseRunner = createResponseRunner({
+    responses: store.responses,
+    executor: createResponseExecutor({ chat, responses, conversations, eventLog, clock }),
+    eventLog,
+    authority: createKeyAuthority({ keys: store.keys, accounts: store.accounts, clock, steadyClock }),
+    settings,
+    identity,
+    clock,
+    logger,
+  });
+  return { responses, conversations, eventLog, responseRunner };
+}

@@ -1,0 +1,93 @@
+import { join } from 'node:path';
+import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
+import { createRepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
+import { createServer } from '../../http/server.ts';
+import { createLiveFeed } from '../../services/live/live-feed.ts';
+import { createUsage } from '../../services/usage/usage.ts';
+import { createAddedModels } from '../added-models.ts';
+import { createConsoleBundle } from '../console/bundle.ts';
+import { createSystem } from '../console/system.ts';
+import { ROOT, VERSION } from '../storage.ts';
+import type { AccessParts } from './access.ts';
+import type { BatchParts } from './batches.ts';
+import type { Foundation } from './foundation.ts';
+import type { InferenceParts, ResponseParts } from './inference.ts';
+import type { ModelParts } from './models.ts';
+import type { RequestParts } from './requests.ts';
+import type { UpkeepParts } from './upkeep.ts';
+
+export interface ServerOptions extends Foundation {
+  access: AccessParts;
+  models: ModelParts;
+  inference: InferenceParts;
+  responses: ResponseParts;
+  requests: RequestParts;
+  batches: BatchParts;
+  upkeep: UpkeepParts;
+  /** Reasons why the service cannot answer requests. */
+  unready(): Promise<string[]>;
+  isStopping(): boolean;
+}
+
+/** The HTTP server with all services. It does not listen yet. */
+export function composeServer(options: ServerOptions) {
+  const { config, env, worker, store, files, space, metrics, logger, certificate, ownDirectory } = options;
+  const { access, models, inference, responses, requests, batches, upkeep, unready, isStopping } = options;
+  const { catalog, engines } = models;
+  return createServer({
+    settings: { ...config.http, metricsToken: config.metrics.token, certificate },
+    version: VERSION,
+    region: config.region,
+    logger,
+    clock,
+    steadyClock,
+    metrics,
+    ...access,
+    ...responses,
+    embeddings: inference.embeddings,
+    rerank: inference.rerank,
+    chat: inference.chat,
+    transcriptions: inference.transcriptions,
+    inference: inference.inference,
+    files,
+    batches: batches.batches,
+    messageBatches: batches.messageBatches,
+    idempotency: upkeep.idempotency,
+    accountErasure: upkeep.accountErasure,
+    requests: requests.sink,
+    requestList: requests.list,
+    requestTexts: requests.texts,
+    performance: requests.performance,
+    usage: createUsage({ usage: store.usage, clock }),
+    catalog,
+    engines,
+    addedModels: createAddedModels({
+      config,
+      env,
+      audit: store.audit,
+      reload: worker?.reloadAll ?? models.reloadCatalog,
+    }),
+    feed: createLiveFeed({
+      recorder: requests.recorder,
+      requests: requests.list,
+      batches: store.batches,
+      engines,
+      clock,
+      steadyClock,
+      onError: createRepeatedFailure({ logger, clock, text: 'failed to send live events', overAfterMs: 60_000 }).failed,
+    }),
+    system: createSystem({ config, space, startedAt: clock.now(), unready }),
+    console: createConsoleBundle({
+      sources: join(ROOT, 'console'),
+      domain: join(ROOT, 'packages/core/src/domain'),
+      lockFile: join(ROOT, 'package-lock.json'),
+      cache: join(ownDirectory, 'console'),
+      logger,
+    }),
+    temporaryDirectory: options.temporaryDirectory,
+    maxInlineAudioBytes: config.audio.maxInlineBytes,
+    unready,
+    degraded: () => [...options.degraded(), ...(worker?.degraded() ?? [])],
+    isStopping,
+  });
+}

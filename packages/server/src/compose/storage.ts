@@ -1,0 +1,72 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { access, constants } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ModelEntry } from '@baobab/core/domain/model.ts';
+import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { makeFolder } from '@baobab/core/runtime/make-folder.ts';
+import { openStore, type Store, type StoreOptions, type StoreSettings } from '../adapters/store.ts';
+import { addedFolders } from '../catalog/adding/catalog-folder.ts';
+import { loadCatalog } from '../catalog/load.ts';
+import { readAddedUpstreams } from '../config/added-upstreams.ts';
+import type { ResolvedConfig } from '../config/load.ts';
+
+/** The folder of package.json, with the built-in catalog and bundled weights. */
+export const ROOT = join(import.meta.dirname, '../..');
+
+export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
+
+/** Set aside beside the database: more than revoking a key adds to its files. */
+const RESERVE_BYTES = 4_194_304;
+
+/** A new data directory is readable by its owner only. */
+export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void> {
+  try {
+    await makeFolder(join(dataDir, 'blobs'), { mode: 0o700 });
+    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown reason';
+    const problem =
+      reason === 'ENOENT'
+        ? 'cannot hold files (ENOENT). Choose'
+        : `cannot be used (${reason}). Make it writable, or choose`;
+    throw new StoreUnavailableError(`The data directory ${dataDir} ${problem} another one with --data-dir.`, { cause });
+  }
+}
+
+function storeSettings({ dataDir, store }: ResolvedConfig): StoreSettings {
+  if (store !== undefined) return { kind: 'postgres', url: store };
+  return { kind: 'sqlite', path: join(dataDir, 'baobab.sqlite'), reserveBytes: RESERVE_BYTES };
+}
+
+/** Whether a store was created in the data directory, or is configured elsewhere. Throws when this user may not look. */
+export function hasStore(config: ResolvedConfig): boolean {
+  const settings = storeSettings(config);
+  if (settings.kind !== 'sqlite') return true;
+  try {
+    return statSync(settings.path, { throwIfNoEntry: false }) !== undefined;
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown reason';
+    throw new StoreUnavailableError(
+      `The data directory ${config.dataDir} cannot be read (${reason}). Run the command as the user of the server, or name another one with --data-dir.`,
+      { cause },
+    );
+  }
+}
+
+export async function openConfiguredStore(config: ResolvedConfig, options: StoreOptions = {}): Promise<Store> {
+  await prepareDataDir(config);
+  return openStore(storeSettings(config), options);
+}
+
+/** The built-in models, those of `catalog_dir` and those that were added while the service ran; later ones replace earlier ones. */
+export function catalogEntries(config: ResolvedConfig): ModelEntry[] {
+  const { catalog: added } = addedFolders(config.dataDir);
+  const own = config.catalogDir === undefined ? [] : [config.catalogDir];
+  return loadCatalog([join(ROOT, 'catalog'), ...own, ...(existsSync(added) ? [added] : [])]);
+}
+
+/** The configured upstreams and those that were added while the service ran. */
+export const allUpstreams = (config: ResolvedConfig): ResolvedConfig['upstreams'] => [
+  ...config.upstreams,
+  ...readAddedUpstreams(addedFolders(config.dataDir).upstreams),
+];

@@ -1,0 +1,186 @@
+import type { CallContext, Priority } from '@baobab/core/engine/engine.ts';
+import { describe, expect, it } from 'vitest';
+import { createPlacement, type Placement } from './placement.ts';
+
+function request(priority: Priority = 'interactive', signal = new AbortController().signal): CallContext {
+  return { requestId: '', accountId: '', keyId: '', priority, signal };
+}
+
+describe('placement', () => {
+  it('chooses the least loaded process', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    placement.add('two');
+    const first = await placement.place(request(), { weight: 1 });
+    const second = await placement.place(request(), { weight: 0.1 });
+    const third = await placement.place(request(), { weight: 0.1 });
+    expect([first.process, second.process, third.process]).toEqual(['one', 'two', 'two']);
+  });
+
+  it('brings calls of one size together on processes of about equal load', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    placement.add('two');
+    const sizes = [0.02, 0.01, 0.01, 0.02, 0.01, 0.01, 0.02];
+    const seats: string[] = [];
+    for (const size of sizes) seats.push((await placement.place(request(), { weight: size })).process);
+    expect(seats).toEqual(['one', 'two', 'two', 'one', 'two', 'two', 'one']);
+  });
+
+  it('spreads calls of one size evenly, and none behind others while a process is idle', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    placement.add('two');
+    const seats: Placement<string>[] = [];
+    for (let n = 0; n < 20; n += 1) seats.push(await placement.place(request(), { weight: 1 / 256 }));
+    expect(seats.filter(({ process }) => process === 'one')).toHaveLength(10);
+    for (const { process, release } of seats) if (process === 'two') release();
+    expect((await placement.place(request(), { weight: 0.05 })).process).toBe('two');
+  });
+
+  it('gives a process about two chunks at a time, but never refuses an idle one', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    const huge = await placement.place(request(), { weight: 5 });
+    let placed = false;
+    const next = Promise.resolve(placement.place(request(), { weight: 1 })).then((seat) => {
+      placed = true;
+      return seat;
+    });
+    await Promise.resolve();
+    expect(placed).toBe(false);
+    huge.release();
+    expect((await next).process).toBe('one');
+  });
+
+  it('lets a small request before the chunks of a large one, and both before a batch', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    const order: string[] = [];
+    const seats: Placement<string>[] = [];
+    const ask = (label: string, context: CallContext) =>
+      Promise.resolve(placement.place(context, { weight: 2 })).then((seat) => {
+        order.push(label);
+        seats.push(seat);
+      });
+    const large = request();
+    const all = [
+      ask('batch', request('batch')),
+      ...['large 1', 'large 2', 'large 3'].map((label) => ask(label, large)),
+      ask('small', request()),
+    ];
+    for (const _ of all) {
+      await new Promise(setImmediate);
+      seats.shift()?.release();
+    }
+    await Promise.all(all);
+    expect(order).toEqual(['batch', 'small', 'large 1', 'large 2', 'large 3']);
+  });
+
+  it('ends requests of one size one after the other, and does not let smaller ones hold up a large one forever', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    const order: string[] = [];
+    const seats: Placement<string>[] = [];
+    const ask = (label: string, parts: number) => {
+      const context = request();
+      for (let n = 0; n < parts; n += 1) {
+        void Promise.resolve(placement.place(context, { weight: 1, isPart: true })).then((seat) => {
+          order.push(label);
+          seats.push(seat);
+        });
+      }
+    };
+    ask('large', 8);
+    for (let n = 0; n < 3; n += 1) ask(`small ${n}`, 2);
+    for (let n = 0; n < 14; n += 1) {
+      await new Promise(setImmediate);
+      seats.shift()?.release();
+    }
+    expect(order.filter((label) => label !== 'large')).toEqual([0, 0, 1, 1, 2, 2].map((n) => `small ${n}`));
+    // Two have a place at once, then each fourth turn is theirs.
+    expect(order.slice(0, 8).filter((label) => label === 'large').length).toBeGreaterThanOrEqual(3);
+    expect(order).toHaveLength(14);
+  });
+
+  it('does not let a small call wait for a full chunk to end', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    await placement.place(request(), { weight: 1 });
+    await placement.place(request(), { weight: 1 });
+    expect((await placement.place(request(), { weight: 1 / 64 })).process).toBe('one');
+  });
+
+  it('spreads small calls by the small ones, which run before large ones', async () => {
+    const placement = createPlacement<string>();
+    placement.add('busy');
+    placement.add('less busy');
+    for (const weight of [1, 0.5]) await placement.place(request(), { weight: weight });
+    const seats: string[] = [];
+    for (let n = 0; n < 20; n += 1) seats.push((await placement.place(request(), { weight: 1 / 256 })).process);
+    expect(seats.filter((process) => process === 'busy').length).toBeGreaterThanOrEqual(8);
+  });
+
+  it('gives a process two parts of large requests at a time, so that a slow one gets fewer', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    placement.add('two');
+    const seats: Placement<string>[] = [];
+    const part = () =>
+      void Promise.resolve(placement.place(request(), { weight: 0.1, isPart: true })).then((seat) => seats.push(seat));
+    for (let n = 0; n < 8; n += 1) part();
+    await new Promise(setImmediate);
+    expect(seats.map(({ process }) => process).sort()).toEqual(['one', 'one', 'two', 'two']);
+    // The first process ends one after the other, the second none.
+    for (let n = 0; n < 4; n += 1) {
+      seats
+        .splice(
+          seats.findIndex(({ process }) => process === 'one'),
+          1,
+        )[0]
+        ?.release();
+      await new Promise(setImmediate);
+    }
+    expect(seats.map(({ process }) => process).sort()).toEqual(['one', 'one', 'two', 'two']);
+  });
+
+  it('gives a process more parts if they are small', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    let placed = 0;
+    for (let n = 0; n < 8; n += 1) {
+      void Promise.resolve(placement.place(request(), { weight: 1 / 32, isPart: true })).then(() => {
+        placed += 1;
+      });
+    }
+    await new Promise(setImmediate);
+    expect(placed).toBe(4);
+  });
+
+  it('lets a whole call past parts that wait, but no batch', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    const parts = request();
+    for (let n = 0; n < 3; n += 1) void placement.place(parts, { weight: 1 / 2, isPart: true });
+    expect((await placement.place(request(), { weight: 1 / 256 })).process).toBe('one');
+    let placed = false;
+    void Promise.resolve(placement.place(request('batch'), { weight: 1 / 256 })).then(() => {
+      placed = true;
+    });
+    await new Promise(setImmediate);
+    expect(placed).toBe(false);
+  });
+
+  it('waits for a process to come, and forgets a request that left', async () => {
+    const placement = createPlacement<string>();
+    const client = new AbortController();
+    const gone = expect(placement.place(request('interactive', client.signal), { weight: 1 })).rejects.toMatchObject({
+      code: 'client_cancelled',
+    });
+    const waiting = placement.place(request(), { weight: 1 });
+    client.abort();
+    await gone;
+    placement.add('late');
+    expect((await waiting).process).toBe('late');
+  });
+});

@@ -1,0 +1,213 @@
+import type { CallContext, Priority } from '@baobab/core/engine/engine.ts';
+import { cancellation } from '@baobab/core/errors/cancellation.ts';
+
+/**
+ * Gives calls to the least loaded of several processes, or to one with little more load whose other calls are closer in size, because
+ * inputs of equal length make the best batches. A process takes about two full chunks at a time: one to work on and the next one.
+ * Other calls wait here, so a small request goes before the chunks of a large one.
+ *
+ * A process gets only the next two parts of a request that was cut: one that shares its core with other programs is slower, and what
+ * it was given early would be waited for while others are idle.
+ */
+const SEAT_WEIGHT = 2;
+/** Engines run small calls between the batches of large ones, so a small call waits for one batch of them, not for a whole chunk. */
+const SMALL_WEIGHT = 1 / 16;
+const BATCH_WEIGHT = 1 / 64;
+const SEAT_WEIGHT_FOR_SMALL = 3;
+const SEAT_PARTS = 2;
+/** So that smaller requests cannot hold up a large one forever. */
+const TURNS_FOR_OLDEST = 4;
+/** More than two if they are small: about eight batches, to have work while answers are on the way. */
+const SEAT_WEIGHT_FOR_PARTS = 1 / 8;
+
+/** How much more than the least loaded process one may have and still be chosen. */
+const TOLERANCE = 1 / 4;
+
+/** Tolerance for rounding errors of sums. */
+const EPSILON = 1e-6;
+
+/** For calls that a process does best one at a time. */
+export const EXCLUSIVE_WEIGHT = SEAT_WEIGHT;
+/** For calls whose number is bounded elsewhere. */
+export const LIGHT_WEIGHT = 1 / 256;
+
+export interface CallSize {
+  weight: number;
+  /** Other parts of the same request are other calls. */
+  isPart?: boolean;
+}
+
+export interface Placement<P> {
+  process: P;
+  release(): void;
+}
+
+interface Load {
+  weight: number;
+  /** Weight of small calls only. */
+  smallWeight: number;
+  calls: number;
+  parts: number;
+  partWeight: number;
+}
+
+const LOAD_NAMES = ['weight', 'smallWeight', 'calls', 'parts', 'partWeight'] as const;
+const noLoad = (): Load => ({ weight: 0, smallWeight: 0, calls: 0, parts: 0, partWeight: 0 });
+
+interface Waiter<P> extends CallSize {
+  resolve(placement: Placement<P>): void;
+  reject(error: Error): void;
+}
+
+/** The waiting calls of each request, in the order of their arrival. */
+type Lane<P> = Map<CallContext, Waiter<P>[]>;
+
+/** Equal for numbers that differ by less than a factor of two or so. */
+const sizeClass = (calls: number): number => Math.floor(Math.log2(calls));
+
+export function createPlacement<P>() {
+  const loads = new Map<P, Load>();
+  const lanes: Record<Priority, Lane<P>> = { interactive: new Map(), batch: new Map() };
+
+  let turns = 1;
+  let closedWith: Error | undefined;
+
+  const isFull = (load: Load, { weight, isPart }: CallSize, limit: number) =>
+    load.calls > 0 &&
+    (load.weight + weight > limit ||
+      (isPart && load.parts >= SEAT_PARTS && load.partWeight + weight > SEAT_WEIGHT_FOR_PARTS));
+
+  function choose(size: CallSize): P | undefined {
+    const { weight } = size;
+    const isSmall = weight <= SMALL_WEIGHT;
+    const limit = isSmall ? SEAT_WEIGHT_FOR_SMALL : SEAT_WEIGHT;
+    const ahead = ({ weight: all, smallWeight }: Load) =>
+      isSmall ? smallWeight + Math.min(all - smallWeight, BATCH_WEIGHT) : all;
+    const byLoad = [...loads].sort(([, left], [, right]) => ahead(left) - ahead(right) || left.weight - right.weight);
+    const most = byLoad[0] === undefined ? 0 : ahead(byLoad[0][1]) * (1 + TOLERANCE);
+    let best: P | undefined;
+    let bestDistance = Number.POSITIVE_INFINITY;
+    for (const [process, load] of byLoad) {
+      if (ahead(load) > most) break;
+      if (isFull(load, size, limit)) continue;
+      const distance = load.calls === 0 ? 0 : Math.abs(load.weight / load.calls - weight);
+      if (distance > bestDistance - EPSILON) continue;
+      best = process;
+      bestDistance = distance;
+    }
+    return best;
+  }
+
+  function seat(process: P, { weight, isPart }: CallSize): Placement<P> {
+    const load = loads.get(process) ?? noLoad();
+    const share: Load = {
+      weight,
+      smallWeight: weight <= SMALL_WEIGHT ? weight : 0,
+      calls: 1,
+      parts: isPart ? 1 : 0,
+      partWeight: isPart ? weight : 0,
+    };
+    for (const name of LOAD_NAMES) load[name] += share[name];
+    let released = false;
+    return {
+      process,
+      release() {
+        if (released) return;
+        released = true;
+        const isLast = load.calls === 1;
+        for (const name of LOAD_NAMES) load[name] = isLast ? 0 : load[name] - share[name];
+        pump();
+      },
+    };
+  }
+
+  /** The request with the fewest calls left, or the oldest of about equal ones. Every `TURNS_FOR_OLDEST` turns, the oldest of all. */
+  function next(requests: Lane<P>, withParts: boolean): { context: CallContext; waiters: Waiter<P>[] } | undefined {
+    const byAge = turns % TURNS_FOR_OLDEST === 0;
+    let found: { context: CallContext; waiters: Waiter<P>[] } | undefined;
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const [context, waiters] of requests) {
+      if (waiters[0]?.isPart && !withParts) continue;
+      const size = byAge ? 0 : sizeClass(waiters.length);
+      if (size >= fewest) continue;
+      fewest = size;
+      found = { context, waiters };
+    }
+    return found;
+  }
+
+  function pump(): void {
+    for (const requests of [lanes.interactive, lanes.batch]) {
+      let withParts = true;
+      for (let found = next(requests, withParts); found !== undefined; found = next(requests, withParts)) {
+        const { context, waiters } = found;
+        const waiter = waiters[0] as Waiter<P>;
+        const process = choose(waiter);
+        if (process === undefined) {
+          if (!waiter.isPart) return;
+          // Calls that are no parts may still find a place.
+          withParts = false;
+          continue;
+        }
+        turns += 1;
+        waiters.shift();
+        if (waiters.length === 0) requests.delete(context);
+        waiter.resolve(seat(process, waiter));
+      }
+      if (requests.size > 0) return;
+    }
+  }
+
+  return {
+    add(process: P): void {
+      loads.set(process, noLoad());
+      pump();
+    },
+    remove(process: P): void {
+      loads.delete(process);
+    },
+    /** Returns at once where a process has room. */
+    place(context: CallContext, size: CallSize): Placement<P> | Promise<Placement<P>> {
+      const { signal } = context;
+      if (signal.aborted) return Promise.reject(cancellation(signal));
+      if (closedWith !== undefined) return Promise.reject(closedWith);
+      if (lanes.interactive.size + lanes.batch.size === 0) {
+        const process = choose(size);
+        if (process !== undefined) return seat(process, size);
+      }
+      return new Promise((resolve, reject) => {
+        const requests = lanes[context.priority];
+        const waiters = requests.get(context) ?? [];
+        const onAbort = () => {
+          waiters.splice(waiters.indexOf(waiter), 1);
+          if (waiters.length === 0) requests.delete(context);
+          reject(cancellation(signal));
+        };
+        const waiter: Waiter<P> = {
+          ...size,
+          resolve(placement) {
+            signal.removeEventListener('abort', onAbort);
+            resolve(placement);
+          },
+          reject(error) {
+            signal.removeEventListener('abort', onAbort);
+            reject(error);
+          },
+        };
+        signal.addEventListener('abort', onAbort, { once: true });
+        waiters.push(waiter);
+        requests.set(context, waiters);
+        pump();
+      });
+    },
+    /** Rejects waiting and later calls. The first reason counts. */
+    close(error: Error): void {
+      closedWith ??= error;
+      for (const requests of Object.values(lanes)) {
+        const waiting = [...requests.values()].flat();
+        requests.clear();
+        for (const waiter of waiting) waiter.reject(error);
+      }
+    },
+  };
+}

@@ -1,0 +1,140 @@
+import type { ApiError } from '@baobab/core/errors/api-error.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { Logger } from '@baobab/core/ports/logger.ts';
+import type { EngineMetrics } from '../metrics.ts';
+import { EngineCrash } from '../process/engine-crash.ts';
+import type { EngineProcess, LoadedFacts } from '../process/engine-process.ts';
+import type { RestartPolicy } from './restart-policy.ts';
+
+export interface SupervisorOptions {
+  slug: string;
+  /** `slug@version`, for logs and metrics. */
+  name: string;
+  processes: number;
+  start(): EngineProcess;
+  policy: RestartPolicy;
+  clock: Clock;
+  logger: Logger;
+  metrics: EngineMetrics;
+  onJoined(process: EngineProcess, loaded: LoadedFacts): void;
+  onLeft(process: EngineProcess): void;
+  /** No process could load the model. The supervisor has stopped. */
+  onLoadFailed(error: Error): void;
+  /** The processes crashed too often. The supervisor has stopped. */
+  onGiveUp(error: ApiError, cooldownMs: number): void;
+}
+
+interface Slot {
+  process: EngineProcess | undefined;
+  /** Crashes in a row, without an answer between them. */
+  failures: number;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** Keeps a number of processes of one model running: starts them, and starts them again when they crash. */
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  readonly #slots: readonly Slot[];
+  #everReady = false;
+  #stopped = false;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#slots = Array.from({ length: options.processes }, () => ({
+      process: undefined,
+      failures: 0,
+      timer: undefined,
+    }));
+  }
+
+  get stopped(): boolean {
+    return this.#stopped;
+  }
+
+  start(): void {
+    for (const slot of this.#slots) this.#launch(slot);
+  }
+
+  processes(): readonly EngineProcess[] {
+    return this.#slots.flatMap((slot) => slot.process ?? []);
+  }
+
+  /** The process answered, so it works; an error for a bad input is an answer too. */
+  answered(process: EngineProcess): void {
+    this.#options.policy.succeeded();
+    for (const slot of this.#slots) if (slot.process === process) slot.failures = 0;
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    this.#stopped = true;
+    for (const slot of this.#slots) clearTimeout(slot.timer);
+    await Promise.all(this.#slots.map((slot) => slot.process?.close(graceMs)));
+  }
+
+  #launch(slot: Slot): void {
+    if (this.#stopped) return;
+    let process: EngineProcess;
+    try {
+      process = this.#options.start();
+    } catch (error) {
+      // Out of file descriptors or the like: the system may have more in a moment.
+      this.#lost(slot, 'it could not be started', error instanceof Error ? error : new Error(String(error)));
+      return;
+    }
+    slot.process = process;
+    let loadError: Error = new EngineCrash('it did not load');
+    process.ready.then(
+      (loaded) => this.#joined(process, loaded),
+      (error: Error) => {
+        loadError = error;
+      },
+    );
+    void process.exited.then((reason) => {
+      this.#options.onLeft(process);
+      slot.process = undefined;
+      this.#lost(slot, reason, loadError);
+    });
+  }
+
+  #joined(process: EngineProcess, loaded: LoadedFacts): void {
+    if (this.#stopped) return;
+    this.#options.onJoined(process, loaded);
+    if (this.#everReady) return;
+    this.#everReady = true;
+    for (const other of this.#slots) if (other.process === undefined) this.#crashed(other, 'it could not load');
+  }
+
+  #lost(slot: Slot, reason: string, loadError: Error): void {
+    if (this.#stopped) return;
+    slot.failures += 1;
+    if (this.#everReady) this.#crashed(slot, reason);
+    else this.#failedToLoad(loadError);
+  }
+
+  /** Before any process has loaded there is no use in trying again at once, unless another one is still loading. */
+  #failedToLoad(error: Error): void {
+    const { name, logger } = this.#options;
+    logger.debug({ model: name, err: error }, 'an engine process failed to load its model');
+    if (this.#slots.some((slot) => slot.process !== undefined)) return;
+    this.#stopped = true;
+    this.#options.onLoadFailed(error);
+  }
+
+  #crashed(slot: Slot, reason: string): void {
+    const { slug, name, policy, clock, logger, metrics } = this.#options;
+    metrics.restarted(name, reason);
+    const verdict = policy.crashed(clock.now(), slot.failures);
+    logger.warn({ model: name, reason, ...verdict }, 'an engine process ended');
+    if (verdict.action === 'restart') {
+      slot.timer = setTimeout(() => this.#launch(slot), verdict.delayMs);
+      return;
+    }
+    const error = errors.modelUnavailable(
+      slug,
+      `its engine crashed too often (${verdict.crashes} in a row), the last time because ${reason}`,
+    );
+    void this.stop(0);
+    this.#options.onGiveUp(error, verdict.cooldownMs);
+  }
+}

@@ -1,0 +1,135 @@
+import { once } from 'node:events';
+import type { ApiError } from '@baobab/core/errors/api-error.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { FastifyReply } from 'fastify';
+import { type IdempotentRun, keptHeaders } from '../request/idempotent-run.ts';
+import { addToAnswer, keepsText } from '../request/request-text.ts';
+
+/** An error in the middle of a stream, for endpoints that have no shape of their own. */
+export const errorEvent = (error: ApiError): string => `data: ${JSON.stringify(error.toBody())}\n\n`;
+
+export interface EventStream {
+  /** Whether anything was sent. From then on, errors are sent as events. */
+  readonly opened: boolean;
+  /** Sends text that is already formatted as events. The promise resolves when a slow client has read enough. */
+  write(text: string): void | Promise<void>;
+  /** Stops the stream before anything was sent. */
+  stop(): void;
+  /** Sends an error event and ends, without `[DONE]`. `text`: the event in the shape of the endpoint. */
+  fail(error: ApiError, text?: string): Promise<void>;
+  /** Stores the answer for replays, then sends the last text. */
+  end(text: string): Promise<void>;
+}
+
+const KEEP_ALIVE_MS = 10_000;
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  // Makes nginx pass every event on at once.
+  'x-accel-buffering': 'no',
+};
+
+/**
+ * Server-Sent Events on a reply. The head is sent with the first event, so that a failure before it is a plain answer; or with the
+ * first keep-alive comment, if the request waits long in the queue or for its model to load.
+ */
+export const openEventStream = (reply: FastifyReply): EventStream => new ReplyEvents(reply);
+
+/** A class: thousands may be open, and V8 makes an object with a getter a hash table. */
+class ReplyEvents implements EventStream {
+  opened = false;
+  readonly #reply: FastifyReply;
+  readonly #raw: FastifyReply['raw'];
+  readonly #run: IdempotentRun | undefined;
+  readonly #isKept: boolean;
+  readonly #keepAlive: NodeJS.Timeout;
+  #draining: Promise<void> | undefined;
+
+  constructor(reply: FastifyReply) {
+    const { raw, request } = reply;
+    this.#reply = reply;
+    this.#raw = raw;
+    this.#run = request.idempotentRun;
+    this.#isKept = keepsText(request);
+    this.#keepAlive = setInterval(() => this.#sendKeepAlive(), KEEP_ALIVE_MS);
+    raw.on('close', () => this.stop());
+  }
+
+  write(text: string): void | Promise<void> {
+    if (this.#raw.destroyed) throw errors.clientCancelled();
+    this.#keepAlive.refresh();
+    this.#keep(text);
+    if (this.#send(text)) return;
+    // Several choices may wait for the same client.
+    this.#draining ??= this.#drained();
+    return this.#draining;
+  }
+
+  stop(): void {
+    clearInterval(this.#keepAlive);
+  }
+
+  async fail(error: ApiError, text = errorEvent(error)): Promise<void> {
+    this.stop();
+    try {
+      await this.#run?.abandon(error.status);
+    } finally {
+      // Even when the store cannot be reached: the client would wait forever.
+      if (!this.#raw.destroyed) this.#raw.end(text);
+    }
+  }
+
+  async end(text: string): Promise<void> {
+    this.stop();
+    this.#open();
+    this.#keep(text);
+    await this.#run?.finish({ ...keptHeaders(this.#reply), ...STREAM_HEADERS });
+    if (!this.#raw.destroyed) this.#raw.end(text);
+  }
+
+  #open(): void {
+    if (this.opened) return;
+    this.opened = true;
+    this.#reply.hijack();
+    this.#raw.writeHead(200, {
+      ...(this.#reply.getHeaders() as Record<string, string>),
+      ...STREAM_HEADERS,
+    });
+  }
+
+  #send(text: string): boolean {
+    const raw = this.#raw;
+    if (this.opened) return raw.write(text);
+    this.#open();
+    // Node keeps the head until the answer ends, as a tree of its pieces unless it was written by itself.
+    raw.socket?.cork();
+    raw.flushHeaders();
+    const hasRoom = raw.write(text);
+    raw.socket?.uncork();
+    return hasRoom;
+  }
+
+  #keep(text: string): void {
+    this.#run?.take(text);
+    if (this.#isKept) addToAnswer(this.#reply.request, STREAM_HEADERS['content-type'], text);
+  }
+
+  #sendKeepAlive(): void {
+    if (!this.#raw.destroyed && !this.#raw.writableNeedDrain) this.#send(': keep-alive\n\n');
+  }
+
+  async #drained(): Promise<void> {
+    const raw = this.#raw;
+    const closed = new AbortController();
+    const onClose = () => closed.abort();
+    raw.once('close', onClose);
+    try {
+      await once(raw, 'drain', { signal: closed.signal });
+    } catch {
+      throw errors.clientCancelled();
+    } finally {
+      raw.off('close', onClose);
+      this.#draining = undefined;
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import { usdNumberOrNull } from '@baobab/core/domain/money.ts';
+import { type Account, type AccountSettings, accountStatus, type Changes } from '@baobab/core/domain/principal.ts';
+import { isoTime, isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
+import { type Static, Type } from 'typebox';
+import { CHANGES, CLOSED } from '../../../body/changes.ts';
+import { limit, limitFields, limitsFromWire } from '../../keys/limits.ts';
+
+const MAX_RETENTION_DAYS = 36_500;
+
+const Alias = Type.Object(
+  {
+    name: Type.String({
+      documented: { pattern: '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$' },
+      description: 'What clients send, for example gpt-4o-mini',
+    }),
+    model: Type.String({
+      documented: {
+        pattern:
+          '^[a-z0-9][a-z0-9._-]{0,90}/[a-z0-9][a-z0-9._-]{0,90}(@[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))?$',
+      },
+      description: 'Slug with an optional pin',
+    }),
+  },
+  CLOSED,
+);
+
+const settingFields = {
+  ...limitFields,
+  zero_retention: Type.Optional(
+    Type.Boolean({ description: 'Keep nothing of prompts and answers, not even to replay idempotent requests' }),
+  ),
+  store_prompts: Type.Optional(
+    Type.Boolean({
+      description:
+        'Keep the text of prompts and answers with the requests; not together with `zero_retention`. When it ends, what was kept is erased',
+    }),
+  ),
+  file_retention_days: limit(
+    'Files stored from now on are deleted after this many days; null: the default',
+    MAX_RETENTION_DAYS,
+  ),
+  aliases: Type.Optional(
+    Type.Array(Alias, {
+      description: 'Other names of models for the keys of this account; replaces the earlier list',
+      documented: { maxItems: 100 },
+    }),
+  ),
+};
+
+export const AccountChanges = Type.Object(settingFields, CHANGES);
+
+export const NewAccount = Type.Object(
+  {
+    name: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: 'Of the new account',
+      documented: { pattern: '^[A-Za-z0-9][A-Za-z0-9 ._-]*$' },
+    }),
+    ...settingFields,
+  },
+  CLOSED,
+);
+
+export const settingsFromWire = (body: Static<typeof AccountChanges>): Changes<AccountSettings> => ({
+  ...limitsFromWire(body),
+  zeroRetention: body.zero_retention,
+  storePrompts: body.store_prompts,
+  fileRetentionDays: body.file_retention_days,
+  aliases: body.aliases,
+});
+
+export const AccountShape = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('account'),
+  name: Type.String(),
+  status: Type.Enum(['active', 'suspended', 'deleted']),
+  created_at: Type.String(),
+  suspended_at: Type.Union([Type.String(), Type.Null()]),
+  deleted_at: Type.Union([Type.String(), Type.Null()]),
+  erased_at: Type.Union([Type.String(), Type.Null()], { description: 'When the last of its content was erased' }),
+  rpm: Type.Union([Type.Integer(), Type.Null()]),
+  tpm: Type.Union([Type.Integer(), Type.Null()]),
+  concurrency: Type.Union([Type.Integer(), Type.Null()]),
+  monthly_budget_usd: Type.Union([Type.Number(), Type.Null()]),
+  zero_retention: Type.Boolean(),
+  store_prompts: Type.Boolean(),
+  file_retention_days: Type.Union([Type.Integer(), Type.Null()]),
+  aliases: Type.Array(Alias),
+});
+
+export const accountToWire = (account: Account): Static<typeof AccountShape> => ({
+  id: account.id,
+  object: 'account',
+  name: account.name,
+  status: accountStatus(account),
+  created_at: isoTime(account.createdAt),
+  suspended_at: isoTimeOrNull(account.suspendedAt),
+  deleted_at: isoTimeOrNull(account.deletedAt),
+  erased_at: isoTimeOrNull(account.erasedAt),
+  rpm: account.rpm,
+  tpm: account.tpm,
+  concurrency: account.concurrency,
+  monthly_budget_usd: usdNumberOrNull(account.monthlyBudgetNanoUsd),
+  zero_retention: account.zeroRetention,
+  store_prompts: account.storePrompts,
+  file_retention_days: account.fileRetentionDays,
+  aliases: [...account.aliases],
+});

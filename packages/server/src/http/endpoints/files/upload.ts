@@ -1,0 +1,45 @@
+import { parsePurpose, UPLOAD_PURPOSES } from '@baobab/core/domain/file.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FilesService } from '../../../services/files/files.ts';
+import { openUploadForm } from '../../body/upload-form.ts';
+import { forgettingRefusal, hashBody } from '../../request/idempotent-run.ts';
+import { principalOf } from '../../request/request-record.ts';
+import { lifetimeOfForm } from './lifetime.ts';
+import { fileToWire } from './schema.ts';
+
+/** Stores the file of a form, once for each idempotency key. */
+export async function receiveUpload(files: FilesService, request: FastifyRequest, reply: FastifyReply) {
+  const form = await openUploadForm(request);
+  const purpose = (text = form.field('purpose')) => {
+    if (text === undefined) throw errors.missingParameter('purpose');
+    return parsePurpose(text, UPLOAD_PURPOSES);
+  };
+  const lifetimeMs = () => lifetimeOfForm(form.field);
+  // A purpose that precedes the file is checked before the file is read.
+  if (form.field('purpose') !== undefined) purpose();
+  const upload = {
+    filename: form.filename,
+    content: form.content,
+    purpose,
+    lifetimeMs,
+    announcedBytes: Number(request.headers['content-length'] ?? 0),
+    isKeyed: request.headers['idempotency-key'] !== undefined,
+  };
+  const received = await files.receive(principalOf(request).account.id, upload).catch((error) => {
+    form.discard();
+    throw error;
+  });
+  const { filename, purpose: decided, sha256 } = received.file;
+  let isReplay = true;
+  try {
+    // Forms with the same file differ in their bytes, so their content is compared.
+    const meaning = [filename, decided, sha256, lifetimeMs()];
+    isReplay = await request.server.replayed(request, reply, { hash: hashBody(JSON.stringify(meaning)) });
+  } finally {
+    // Also if the key was used with another file before.
+    if (isReplay) await received.discard();
+  }
+  if (isReplay) return reply;
+  return fileToWire(await forgettingRefusal(request, () => received.publish(request.idempotentRun)));
+}

@@ -1,0 +1,166 @@
+import { usdNumberOrNull } from '@baobab/core/domain/money.ts';
+import type { ApiKey, Changes, KeyRights } from '@baobab/core/domain/principal.ts';
+import { parseScopes, SCOPES } from '@baobab/core/domain/scopes.ts';
+import { isoTime, isoTimeOrNull, parseTimestamp } from '@baobab/core/domain/time/dates.ts';
+import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
+import { type Static, Type } from 'typebox';
+import type { IssuedKey } from '../../../services/access/keys.ts';
+import { CHANGES, CLOSED } from '../../body/changes.ts';
+import { MAY_BE_ABSENT } from '../../body/optional-body.ts';
+import { limitFields, limitsFromWire } from './limits.ts';
+
+/** Wire names of the fields that errors name. */
+export const KEY_FIELDS = {
+  expiresAt: 'expires_at',
+  allowedModels: 'allowed_models',
+  allowedRegions: 'allowed_regions',
+  allowedAddresses: 'allowed_addresses',
+  graceMs: 'grace_seconds',
+};
+
+export const KeyParams = Type.Object({ id: Type.String({ description: 'Id of the key, `key_…`' }) });
+
+/** The rules that the service checks, in the words of a schema. */
+const plainText = {
+  pattern:
+    '^[^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb]+$',
+};
+const octet = '(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])';
+const addressRange = {
+  anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }, { pattern: `^${octet}(\\.${octet}){3}/([0-9]|[12][0-9]|3[0-2])$` }],
+};
+
+const keyName = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  description: 'For people, to recognise the key',
+  documented: plainText,
+});
+const rights = {
+  scopes: Type.Optional(
+    Type.Array(Type.Enum([...SCOPES, 'inference']), {
+      minItems: 1,
+      description:
+        'All but `prompts`, `keys` and `admin` by default; `inference` means chat, embeddings, rerank and audio',
+    }),
+  ),
+  allowed_models: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 200, documented: plainText }), {
+      maxItems: 100,
+      description: 'Slugs, with `*` for any part of them; all models by default, and by an empty list',
+    }),
+  ),
+  allowed_regions: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 32, documented: plainText }), {
+      maxItems: 100,
+      description: 'All by default, and by an empty list',
+    }),
+  ),
+  allowed_addresses: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 50, documented: addressRange }), {
+      maxItems: 100,
+      description:
+        'IP addresses and ranges such as `10.0.0.0/8` that the key may be used from; any by default, and by an empty list',
+    }),
+  ),
+  ...limitFields,
+  expires_at: Type.Optional(
+    Type.Union([Type.String({ documented: { format: 'date-time' } }), Type.Null()], {
+      description: 'ISO 8601, in the future; never by default',
+    }),
+  ),
+};
+export const KeyChanges = Type.Object({ name: Type.Optional(keyName), ...rights }, CHANGES);
+
+export const NewKey = Type.Object({ name: keyName, ...rights }, CLOSED);
+
+const MAX_GRACE_SECONDS = DAY_MS / 1000;
+
+export const Rotation = Type.Object(
+  {
+    grace_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: MAX_GRACE_SECONDS,
+        default: MAX_GRACE_SECONDS,
+        description: 'How long the old key goes on',
+      }),
+    ),
+  },
+  { ...CLOSED, ...MAY_BE_ABSENT },
+);
+
+export const rotationGraceMs = ({ grace_seconds: seconds = MAX_GRACE_SECONDS }: Static<typeof Rotation>): number =>
+  seconds * 1000;
+
+const nullableInteger = Type.Union([Type.Integer(), Type.Null()]);
+const nullableTime = Type.Union([Type.String(), Type.Null()]);
+
+/** What every object of a key has. */
+export const keyFields = {
+  id: Type.String(),
+  object: Type.Literal('key'),
+  account_id: Type.String(),
+  name: Type.String(),
+  prefix: Type.String(),
+  scopes: Type.Array(Type.String()),
+  allowed_models: Type.Array(Type.String(), { description: 'Empty: all models' }),
+  allowed_regions: Type.Array(Type.String(), { description: 'Empty: all regions' }),
+  created_at: Type.String(),
+  expires_at: nullableTime,
+};
+
+export const KeyShape = Type.Object({
+  ...keyFields,
+  allowed_addresses: Type.Array(Type.String(), { description: 'Empty: all addresses' }),
+  rpm: nullableInteger,
+  tpm: nullableInteger,
+  concurrency: nullableInteger,
+  monthly_budget_usd: Type.Union([Type.Number(), Type.Null()]),
+  revoked_at: nullableTime,
+  last_used_at: nullableTime,
+});
+
+export const IssuedKeyShape = Type.Object({
+  ...KeyShape.properties,
+  secret: Type.Union([Type.String(), Type.Null()], { description: 'Shown only once; null in replays' }),
+});
+
+export const rightsFromWire = (body: Static<typeof KeyChanges>): Changes<KeyRights> => ({
+  ...limitsFromWire(body),
+  name: body.name,
+  scopes: body.scopes && parseScopes(body.scopes),
+  allowedModels: body.allowed_models,
+  allowedRegions: body.allowed_regions,
+  allowedAddresses: body.allowed_addresses,
+  expiresAt: typeof body.expires_at === 'string' ? parseTimestamp(body.expires_at, ['expiresAt']) : body.expires_at,
+});
+
+export const keyFieldsToWire = (key: ApiKey) => ({
+  id: key.id,
+  object: 'key' as const,
+  account_id: key.accountId,
+  name: key.name,
+  prefix: key.prefix,
+  scopes: [...key.scopes],
+  allowed_models: [...key.allowedModels],
+  allowed_regions: [...key.allowedRegions],
+  created_at: isoTime(key.createdAt),
+  expires_at: isoTimeOrNull(key.expiresAt),
+});
+
+export const keyToWire = (key: ApiKey): Static<typeof KeyShape> => ({
+  ...keyFieldsToWire(key),
+  allowed_addresses: [...key.allowedAddresses],
+  rpm: key.rpm,
+  tpm: key.tpm,
+  concurrency: key.concurrency,
+  monthly_budget_usd: usdNumberOrNull(key.monthlyBudgetNanoUsd),
+  revoked_at: isoTimeOrNull(key.revokedAt),
+  last_used_at: isoTimeOrNull(key.lastUsedAt),
+});
+
+export const issuedKeyToWire = ({ key, secret }: IssuedKey): Static<typeof IssuedKeyShape> => ({
+  ...keyToWire(key),
+  secret,
+});

@@ -1,0 +1,130 @@
+import { MODALITIES } from '@baobab/core/domain/model.ts';
+import { isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
+import { type Static, type TSchema, Type } from 'typebox';
+import type { CatalogModel, Serving } from '../../../services/catalog/catalog.ts';
+
+const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+const STATUSES = ['ready', 'cold', 'unavailable'] as const;
+
+export const Model = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('model'),
+  created: Type.Integer(),
+  owned_by: Type.String(),
+  modality: Type.Enum([...MODALITIES]),
+  description: Type.String(),
+  context_length: Type.Integer(),
+  max_output_tokens: nullable(Type.Integer()),
+  dimensions: nullable(Type.Integer()),
+  regions: Type.Array(Type.String()),
+  capabilities: Type.Object({
+    tools: Type.Boolean(),
+    json_mode: Type.Boolean(),
+    vision: Type.Boolean(),
+    structured_output: Type.Boolean(),
+  }),
+  pricing: Type.Object({
+    prompt_per_million: nullable(Type.Number()),
+    completion_per_million: nullable(Type.Number()),
+    cache_read_per_million: nullable(Type.Number()),
+    audio_per_minute: nullable(Type.Number()),
+  }),
+  deprecated_at: nullable(Type.String()),
+  version: Type.String(),
+  versions: Type.Array(
+    Type.Object({
+      version: Type.String(),
+      deprecated_at: nullable(Type.String()),
+      retired_at: nullable(Type.String()),
+    }),
+  ),
+  hosting: Type.Literal('shared'),
+  status: Type.Enum([...STATUSES]),
+  status_reason: Type.Optional(
+    Type.String({ description: 'Why it is unavailable; only for keys with the scope admin' }),
+  ),
+  device: Type.Optional(
+    Type.Object(
+      {
+        backend: Type.String({ description: 'cpu, or what drives the GPUs, such as cuda' }),
+        gpus: Type.Array(Type.String()),
+        gpu_layers: Type.Integer({ description: 'Layers of the model that are on GPUs' }),
+        layers: Type.Integer(),
+        vram_bytes: Type.Integer({ description: 'Memory of GPUs that it takes' }),
+      },
+      { description: 'What it runs on while it is loaded here; only for keys with the scope admin' },
+    ),
+  ),
+  languages: Type.Array(Type.String()),
+  license: Type.String(),
+  aliases: Type.Array(Type.String(), { description: 'Other names under which requests may ask for this model' }),
+});
+
+export const ModelList = Type.Object({
+  object: Type.Literal('list'),
+  data: Type.Array(Model),
+  models: Type.Optional(Type.Array(Type.Unknown(), { description: 'Always empty, and only for Codex' })),
+});
+
+export const ModelQuery = Type.Object({
+  modality: Type.Optional(Type.Enum([...MODALITIES], { description: 'Only models of this modality' })),
+  region: Type.Optional(Type.String({ description: 'Only models that are served in this region' })),
+  provider: Type.Optional(Type.String({ description: 'Only slugs that begin with this' })),
+  status: Type.Optional(Type.Enum([...STATUSES], { description: 'Only models in this state' })),
+  client_version: Type.Optional(Type.String({ description: 'Sent by Codex' })),
+});
+
+const wireDevice = ({ backend, names, gpuLayers, layers, videoBytes }: NonNullable<Serving['device']>) => ({
+  backend,
+  gpus: [...names],
+  gpu_layers: gpuLayers,
+  layers,
+  vram_bytes: videoBytes,
+});
+
+/** `forOperators`: with what a model runs on, and why it is unavailable, which may name hosts and paths. */
+export function toWire(
+  { entry, version, serving, aliases }: CatalogModel,
+  { forOperators = false }: { forOperators?: boolean } = {},
+): Static<typeof Model> {
+  const { capabilities, pricing } = entry;
+  return {
+    id: entry.slug,
+    object: 'model',
+    created: entry.created,
+    owned_by: entry.provider,
+    modality: entry.modality,
+    description: entry.description,
+    context_length: entry.contextLength,
+    max_output_tokens: entry.maxOutputTokens,
+    dimensions: entry.dimensions,
+    regions: [...serving.regions],
+    capabilities: {
+      tools: capabilities.tools,
+      json_mode: capabilities.jsonMode,
+      vision: capabilities.vision,
+      structured_output: capabilities.structuredOutput,
+    },
+    pricing: {
+      prompt_per_million: pricing.promptPerMillion,
+      completion_per_million: pricing.completionPerMillion,
+      cache_read_per_million: pricing.cacheReadPerMillion,
+      audio_per_minute: pricing.audioPerMinute,
+    },
+    deprecated_at: isoTimeOrNull(version.deprecatedAt),
+    version: version.version,
+    versions: entry.versions.map((each) => ({
+      version: each.version,
+      deprecated_at: isoTimeOrNull(each.deprecatedAt),
+      retired_at: isoTimeOrNull(each.retiredAt),
+    })),
+    hosting: 'shared',
+    status: serving.status,
+    ...(forOperators && serving.reason !== undefined && { status_reason: serving.reason }),
+    ...(forOperators && serving.device !== undefined && { device: wireDevice(serving.device) }),
+    languages: [...entry.languages],
+    license: entry.license,
+    aliases: [...aliases],
+  };
+}

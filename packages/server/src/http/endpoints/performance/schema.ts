@@ -1,0 +1,43 @@
+import { PERFORMANCE_BUCKETS } from '@baobab/core/domain/time/zoned-bucket.ts';
+import { Type } from 'typebox';
+import { AccountChoice } from '../../request/account-choice.ts';
+
+const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
+
+export const PerformanceQuery = Type.Object(
+  {
+    start: Type.Optional(Type.String({ description: 'Inclusive', documented: time })),
+    end: Type.Optional(Type.String({ description: 'Exclusive; now by default', documented: time })),
+    bucket: Type.Optional(
+      Type.String({ description: 'In the time zone', documented: { enum: PERFORMANCE_BUCKETS, default: 'hour' } }),
+    ),
+    time_zone: Type.Optional(Type.String({ description: 'IANA name; UTC by default' })),
+    model: Type.Optional(Type.String({ minLength: 1, description: 'Only this slug' })),
+    key: Type.Optional(Type.String({ minLength: 1, description: 'Only this key, by id' })),
+    account: AccountChoice,
+  },
+  { documented: { required: ['start'] } },
+);
+
+const Percentiles = Type.Union(
+  [Type.Object({ p50: Type.Number(), p90: Type.Number(), p99: Type.Number() }), Type.Null()],
+  { description: 'Milliseconds, within 3%; null without requests' },
+);
+
+const figures = {
+  requests: Type.Integer({ description: 'All that ended, also those that were refused' }),
+  succeeded: Type.Integer(),
+  client_errors: Type.Integer({ description: '4xx without 429 and 499' }),
+  limited: Type.Integer({ description: '429' }),
+  cancelled: Type.Integer({ description: '499' }),
+  server_errors: Type.Integer({ description: '5xx' }),
+  latency_ms: Percentiles,
+  first_token_ms: Percentiles,
+};
+
+export const PerformanceReport = Type.Object({
+  object: Type.Literal('performance'),
+  time_zone: Type.String(),
+  buckets: Type.Array(Type.Object({ start: Type.String(), end: Type.String(), ...figures })),
+  totals: Type.Object(figures),
+});

@@ -1,0 +1,40 @@
+import { createId } from '@baobab/core/runtime/ids.ts';
+import type { Static } from 'typebox';
+import type { InferenceCall } from '../../../inference/pipeline.ts';
+import type { RerankService } from '../../../inference/rerank.ts';
+import { RerankRequest } from './schema.ts';
+
+/** A search unit is one query with up to this many documents. */
+const DOCUMENTS_PER_SEARCH_UNIT = 100;
+
+async function answer(rerank: RerankService, call: InferenceCall, body: Static<typeof RerankRequest>) {
+  const { model, query } = body;
+  const documents = body.documents.map((each) => (typeof each === 'string' ? each : each.text));
+  const { results, promptTokens } = await rerank.rerank(call, {
+    model,
+    query,
+    documents,
+    topN: body.top_n ?? undefined,
+  });
+  return {
+    id: createId('rerank'),
+    object: 'list' as const,
+    model,
+    results: results.map(({ index, score }) => ({
+      index,
+      relevance_score: score,
+      ...(body.return_documents ? { document: { text: documents[index] as string } } : {}),
+    })),
+    // The same in the shape of Voyage, for clients that expect it.
+    data: results.map(({ index, score }) => ({
+      index,
+      relevance_score: score,
+      ...(body.return_documents ? { document: documents[index] as string } : {}),
+    })),
+    usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
+    meta: { billed_units: { search_units: Math.ceil(documents.length / DOCUMENTS_PER_SEARCH_UNIT) } },
+  };
+}
+
+/** What the route and the lines of batches share. */
+export const rerankEndpoint = { schema: RerankRequest, answer };

@@ -1,0 +1,117 @@
+import type { ToolCall } from '@baobab/core/engine/engine.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import { type DraftContent, type DraftMessage, refuseDocuments } from '../../generation/draft-messages.ts';
+import { contentOf } from './content.ts';
+import { openReasoning } from './reasoning.ts';
+import type { InputItemBody } from './schema.ts';
+import { openText } from './sealed-text.ts';
+import { customArguments } from './tools.ts';
+
+/** An assistant turn is one inner message, and several items here: reasoning, a text and calls. */
+interface Turn {
+  role: 'assistant';
+  content: string;
+  reasoning?: string;
+  toolCalls?: ToolCall[];
+}
+
+const isTurn = (message: DraftMessage | Turn | undefined): message is Turn => message?.role === 'assistant';
+
+/** The summary of a compacted conversation, as the model sees it. */
+const summaryMessage = (summary: string): DraftMessage => ({
+  role: 'user',
+  content: `<conversation-summary>\n${summary}\n</conversation-summary>`,
+});
+
+function required(item: InputItemBody, field: 'call_id' | 'name', path: string): string {
+  const value = item[field];
+  if (!value) throw errors.missingParameter(`${path}.${field}`);
+  return value;
+}
+
+/** Items from before this request, and the field that names them. */
+export interface EarlierItems {
+  count: number;
+  field: string;
+}
+
+const NO_EARLIER: EarlierItems = { count: 0, field: 'input' };
+
+/** Items as the messages of a chat. Items of hosted tools are skipped: no tool of that kind runs here. The first ones may be earlier items. */
+export function messagesOf(items: readonly InputItemBody[], earlier: EarlierItems = NO_EARLIER): DraftMessage[] {
+  /** Errors about earlier items name the field of this request that brought them in. */
+  const contentAt = (index: number, content: Parameters<typeof contentOf>[0], path: string): DraftContent => {
+    const given = contentOf(content, path);
+    if (index < earlier.count) {
+      for (const reference of [...given.images, ...given.documents]) reference.field = earlier.field;
+    }
+    return given;
+  };
+  const messages: (DraftMessage | Turn)[] = [];
+  const turn = (): Turn => {
+    const last = messages.at(-1);
+    if (isTurn(last)) return last;
+    const created: Turn = { role: 'assistant', content: '' };
+    messages.push(created);
+    return created;
+  };
+  const call = (item: InputItemBody, argumentsText: string, path: string): void => {
+    const id = required(item, 'call_id', path);
+    const owner = turn();
+    owner.toolCalls ??= [];
+    owner.toolCalls.push({ id, name: required(item, 'name', path), arguments: argumentsText });
+  };
+
+  for (const [index, item] of items.entries()) {
+    const path = index < earlier.count ? earlier.field : `input[${index - earlier.count}]`;
+    switch (item.type ?? 'message') {
+      case 'message': {
+        if (!item.role) throw errors.missingParameter(`${path}.role`);
+        if (item.content === null || item.content === undefined) throw errors.missingParameter(`${path}.content`);
+        const given = contentAt(index, item.content, `${path}.content`);
+        const { text: content, images, documents } = given;
+        if (item.role !== 'user') refuseDocuments(given, item.role);
+        if (item.role === 'assistant') {
+          const owner = turn();
+          owner.content = owner.content === '' ? content : `${owner.content}\n\n${content}`;
+        } else if (item.role === 'user') messages.push({ role: 'user', content, references: images, documents });
+        else messages.push({ role: 'system', content });
+        break;
+      }
+      case 'reasoning': {
+        const owner = turn();
+        owner.reasoning = [owner.reasoning, openReasoning(item, path)].filter((text) => text).join('\n\n');
+        break;
+      }
+      case 'function_call':
+        call(item, item.arguments || '{}', path);
+        break;
+      case 'custom_tool_call':
+        call(item, customArguments(item.input ?? ''), path);
+        break;
+      case 'function_call_output':
+      case 'custom_tool_call_output': {
+        const { text, images, documents } = contentAt(index, item.output, `${path}.output`);
+        messages.push({
+          role: 'tool',
+          toolCallId: required(item, 'call_id', path),
+          content: text,
+          references: images,
+          documents,
+        });
+        break;
+      }
+      case 'compaction': {
+        const summary = openText(item.encrypted_content);
+        if (summary !== '') messages.push(summaryMessage(summary));
+        break;
+      }
+      case 'item_reference':
+        throw errors.invalidParameter(`${path}.id`, `There is no stored item '${(item.id ?? '').slice(0, 100)}'.`);
+      default:
+        break;
+    }
+  }
+  // Reasoning alone, with no text and no call, is a turn that was cut off.
+  return messages.filter((each) => !isTurn(each) || each.content !== '' || (each.toolCalls?.length ?? 0) > 0);
+}

@@ -1,0 +1,109 @@
+import { ApiError } from '@baobab/core/errors/api-error.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { KeyBackoff, SignInLimit } from '../../../admission/failures-by-address.ts';
+import type { AuthenticationService } from '../../../services/access/authentication.ts';
+import type { AuthenticationMethod, SessionsService } from '../../../services/access/sessions.ts';
+import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
+import { fillAbsentBody, MAY_BE_ABSENT } from '../../body/optional-body.ts';
+import { principalOf } from '../../request/request-record.ts';
+import { sessionSecret, setSessionCookie } from '../../request/session-cookie.ts';
+import { type ServerFacts, sessionToWire } from './answer.ts';
+import { EndedSession, SessionShape, SignIn } from './schema.ts';
+
+export interface SignInDependencies {
+  sessions: SessionsService;
+  keyMethod: AuthenticationMethod<string>;
+  authentication: Pick<AuthenticationService, 'requireAddress'>;
+  backoff: KeyBackoff;
+  limit: SignInLimit;
+  clock: Clock;
+  facts: ServerFacts;
+}
+
+const tags = ['Sessions'];
+
+const bearerOf = (authorization: string | undefined): string | undefined =>
+  /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
+
+/** Signing in. It needs no authentication: the key may be in the body. */
+export const signInRoutes: FastifyPluginAsyncTypebox<SignInDependencies> = async (server, dependencies) => {
+  const { sessions, keyMethod, authentication, backoff, limit, clock, facts } = dependencies;
+
+  server.post(
+    '/sessions',
+    {
+      schema: {
+        summary: 'Sign in with a key and get a session cookie',
+        description:
+          'For browsers. The cookie is accepted instead of a key everywhere; a POST or DELETE with it needs the header `X-Baobab-CSRF`.',
+        tags,
+        security: [{ key: [] }, {}],
+        body: { ...SignIn, ...MAY_BE_ABSENT },
+        response: { 200: SessionShape, ...commonErrors, 413: ErrorResponse },
+      },
+      preValidation: fillAbsentBody,
+    },
+    async (request, reply) => {
+      limit.check(request.ip);
+      const key = request.body.key ?? bearerOf(request.headers.authorization);
+      try {
+        if (key === undefined) throw errors.missingApiKey();
+        const principal = await keyMethod.authenticate(key);
+        authentication.requireAddress(principal, request.ip);
+        request.record.principal = principal;
+        const { secret, session } = await sessions.start(principal);
+        setSessionCookie(reply, { secret, maxAgeMs: session.expiresAt - clock.now() });
+        reply.header('cache-control', 'no-store');
+        return sessionToWire(principal, { session, csrfToken: sessions.csrfToken(secret) }, facts);
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 401) throw error;
+        limit.countFailure(request.ip);
+        await new Promise<void>((resolve) => backoff.refuse(request.ip, resolve));
+        throw error;
+      }
+    },
+  );
+};
+
+export interface SessionDependencies {
+  sessions: SessionsService;
+  facts: ServerFacts;
+}
+
+/** The caller's own session. */
+export const sessionRoutes: FastifyPluginAsyncTypebox<SessionDependencies> = async (server, { sessions, facts }) => {
+  server.get(
+    '/sessions/current',
+    {
+      config: { operation: 'sessions.get' },
+      schema: {
+        summary: 'Retrieve the current session: its key, rights and expiry',
+        tags,
+        response: { 200: SessionShape, ...commonErrors },
+      },
+    },
+    async (request, reply) => {
+      const { session } = request.record;
+      const secret = sessionSecret(request);
+      const current = session && secret ? { session, csrfToken: sessions.csrfToken(secret) } : undefined;
+      reply.header('cache-control', 'no-store');
+      return sessionToWire(principalOf(request), current, facts);
+    },
+  );
+
+  server.delete(
+    '/sessions/current',
+    {
+      config: { operation: 'sessions.end' },
+      schema: { summary: 'Sign out', tags, response: { 200: EndedSession, ...commonErrors } },
+    },
+    async (request, reply) => {
+      const secret = sessionSecret(request);
+      if (request.record.session !== undefined && secret !== undefined) await sessions.end(secret);
+      setSessionCookie(reply, undefined);
+      return { object: 'session' as const, deleted: true as const };
+    },
+  );
+};

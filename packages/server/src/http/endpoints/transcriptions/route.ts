@@ -1,0 +1,142 @@
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { AudioSource } from '@baobab/core/ports/file-readers.ts';
+import multipart from '@fastify/multipart';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { createAccountAmounts } from '../../../admission/account-amounts.ts';
+import type { TranscriptionCommand, TranscriptionsService } from '../../../inference/transcriptions.ts';
+import type { FilesService } from '../../../services/files/files.ts';
+import { inferenceErrors } from '../../answer/error-schema.ts';
+import { streamedAnswer } from '../../answer/streamed-answer.ts';
+import { inferenceCall } from '../../request/inference-call.ts';
+import { principalOf } from '../../request/request-record.ts';
+import { durationUsage, transcriptAnswer } from './answer.ts';
+import { checkedBody, readTranscriptionForm } from './request.ts';
+import {
+  type TranscriptionBody,
+  TranscriptionFormFields,
+  TranscriptionRequest,
+  TranscriptionResponse,
+} from './schema.ts';
+
+export interface TranscriptionRouteOptions {
+  transcriptions: TranscriptionsService<AudioSource>;
+  files: FilesService;
+  temporaryDirectory: string;
+  maxInlineBytes: number;
+}
+
+const ENDPOINT = '/v1/audio/transcriptions';
+
+/** Files sent inline by an account are on the disk until they are transcribed. Together they have this many times the size of the largest one. */
+const LARGEST_AT_ONCE = 16;
+
+function check(body: TranscriptionBody): void {
+  const { stream, response_format: format = 'json', timestamp_granularities: granularities = [] } = body;
+  if (granularities.length > 0 && format !== 'verbose_json') {
+    throw errors.invalidParameter(
+      'timestamp_granularities',
+      "'timestamp_granularities' needs 'response_format' to be verbose_json.",
+    );
+  }
+  if (stream && format !== 'json' && format !== 'text') {
+    throw errors.unsupportedParameter(
+      'response_format',
+      `A stream cannot be of the format '${format}'; use json or text.`,
+    );
+  }
+}
+
+export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOptions> = async (server, options) => {
+  const { transcriptions, files, temporaryDirectory, maxInlineBytes } = options;
+  const received = createAccountAmounts(LARGEST_AT_ONCE * maxInlineBytes);
+  await server.register(multipart);
+
+  async function answer(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    body: TranscriptionBody,
+    sent: Pick<TranscriptionCommand<AudioSource>, 'source' | 'bytes'>,
+  ) {
+    const command: TranscriptionCommand<AudioSource> = {
+      model: body.model,
+      ...sent,
+      options: {
+        language: body.language,
+        prompt: body.prompt,
+        temperature: body.temperature,
+        wordTimestamps: body.timestamp_granularities?.includes('word'),
+      },
+    };
+    const call = inferenceCall(request, reply, ENDPOINT);
+    if (!body.stream) {
+      const { type, body: text } = transcriptAnswer(await transcriptions.transcribe(call, command), body);
+      return reply.type(type).send(text);
+    }
+    const event = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`;
+    return streamedAnswer(request, reply, async (events) => {
+      const done = await transcriptions.transcribe(call, command, ({ delta }) =>
+        events.write(event({ type: 'transcript.text.delta', delta })),
+      );
+      const last = { type: 'transcript.text.done', text: done.text, usage: durationUsage(done) };
+      return `${event(last)}data: [DONE]\n\n`;
+    });
+  }
+
+  /** The file is attached while it is read, so that it cannot be deleted. */
+  async function fromFile(request: FastifyRequest, reply: FastifyReply, body: TranscriptionBody) {
+    if (body.file_id === undefined) throw errors.missingParameter('file');
+    const file = await files.get(principalOf(request).account.id, body.file_id, 'file_id');
+    if (file.purpose !== 'transcription') {
+      throw errors.invalidParameter(
+        'file_id',
+        `The file '${file.id}' has the purpose '${file.purpose}'; upload it with 'transcription'.`,
+      );
+    }
+    await files.attach(file, request.id);
+    try {
+      return await answer(request, reply, body, {
+        source: async () => ({ stream: await files.open(file) }),
+        bytes: file.bytes,
+      });
+    } finally {
+      await files.detach(request.id);
+    }
+  }
+
+  server.post(
+    '/audio/transcriptions',
+    {
+      config: {
+        operation: 'transcriptions.create',
+        documented: {
+          body: { 'multipart/form-data': TranscriptionFormFields, 'application/json': TranscriptionRequest },
+          answers: ['text/plain', 'text/vtt', 'text/event-stream'],
+        },
+      },
+      schema: {
+        summary: 'Transcribe audio',
+        description: 'A multipart form with `file`, or JSON with the `file_id` of an uploaded file.',
+        tags: ['Inference'],
+        response: { 200: TranscriptionResponse, ...inferenceErrors },
+      },
+    },
+    async (request, reply) => {
+      if (!request.isMultipart()) {
+        const body = checkedBody(request.body);
+        check(body);
+        return fromFile(request, reply, body);
+      }
+      await using form = await readTranscriptionForm(request, {
+        directory: temporaryDirectory,
+        maxBytes: maxInlineBytes,
+        received,
+      });
+      if (await server.replayed(request, reply, { hash: form.hash, model: form.body.model })) return reply;
+      check(form.body);
+      const { path, bytes } = form;
+      if (path === undefined) return await fromFile(request, reply, form.body);
+      return await answer(request, reply, form.body, { source: async () => ({ path }), bytes });
+    },
+  );
+};

@@ -1,0 +1,63 @@
+import type { SamplingOptions } from '@baobab/core/engine/engine.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { FieldNames } from '../answer/field-names.ts';
+import { isLarge, largeBytes } from '../body/large-parts.ts';
+import type { SamplingBody } from './schema.ts';
+
+const SHOWN_LENGTH = 64;
+
+function biasOf(bias: Readonly<Record<string, number>>): ReadonlyMap<number, number> {
+  const wrong = Object.keys(bias).find((id) => !/^\d{1,9}$/.test(id));
+  if (wrong !== undefined) {
+    const param = `logit_bias.${wrong.slice(0, SHOWN_LENGTH)}`;
+    throw errors.invalidParameter(
+      param,
+      `'${param}' is not a token id. The keys of 'logit_bias' are whole numbers from 0.`,
+    );
+  }
+  return new Map(Object.entries(bias).map(([id, value]) => [Number(id), value]));
+}
+
+export function samplingOf(body: SamplingBody): SamplingOptions {
+  return {
+    maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
+    temperature: body.temperature ?? undefined,
+    topP: body.top_p ?? undefined,
+    seed: body.seed ?? undefined,
+    stop: typeof body.stop === 'string' ? [body.stop] : (body.stop ?? undefined),
+    frequencyPenalty: body.frequency_penalty ?? undefined,
+    presencePenalty: body.presence_penalty ?? undefined,
+    logitBias: body.logit_bias ? biasOf(body.logit_bias) : undefined,
+  };
+}
+
+/** Fields that are sent to an engine in one piece, and a limit far above what real requests have. */
+const WHOLE_FIELDS = ['tools', 'tool_choice', 'response_format', 'text', 'stop', 'logit_bias'] as const;
+const MAX_FIELD_LENGTH = 1_048_576;
+
+export function refuseOversized(body: Partial<Record<(typeof WHOLE_FIELDS)[number], unknown>>): void {
+  if (!isLarge(body)) return;
+  for (const field of WHOLE_FIELDS) {
+    const value = body[field];
+    const length = typeof value === 'string' ? value.length : largeBytes(value);
+    if (length <= MAX_FIELD_LENGTH) continue;
+    throw errors.invalidParameter(field, `'${field}' is longer than the ${MAX_FIELD_LENGTH} bytes that are accepted.`);
+  }
+}
+
+const GENERATION_FIELDS: FieldNames = {
+  maxTokens: 'max_tokens',
+  logitBias: 'logit_bias',
+  toolChoice: 'tool_choice',
+  reasoningEffort: 'reasoning_effort',
+  format: 'response_format',
+  'format.schema': 'response_format.json_schema.schema',
+  'tools.*.parameters': 'tools.*.function.parameters',
+};
+const NEWER_FIELDS: FieldNames = { ...GENERATION_FIELDS, maxTokens: 'max_completion_tokens' };
+
+/** Clients know the limit of an answer by two names: errors use the one that was sent. */
+export const generationFieldNames = (body: unknown): FieldNames =>
+  typeof body === 'object' && body !== null && 'max_completion_tokens' in body && body.max_completion_tokens
+    ? NEWER_FIELDS
+    : GENERATION_FIELDS;

@@ -1,0 +1,61 @@
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { RouteOptions } from 'fastify';
+import plugin from 'fastify-plugin';
+import { type AccountTurns, createAccountTurns } from '../../admission/account-turns.ts';
+import { disconnectSignal, principalOf } from '../request/request-record.ts';
+
+/** Running requests of one account and kind. The console loads about as many lists at once. */
+const AT_ONCE = 4;
+const MAX_WAITING = 100;
+
+/** Fastify answers a HEAD with the work of the GET, and makes its route from the options before they were changed here. */
+const METHODS: readonly string[] = ['GET', 'HEAD'];
+
+/** A GET or HEAD without a parameter in its path, or of the items of one object, except for streams of events. */
+function isListOrReport({ method, url, config }: RouteOptions): boolean {
+  if (![method].flat().some((each) => METHODS.includes(each)) || (/[:*]/.test(url) && !url.endsWith('items')))
+    return false;
+  return !config?.documented?.answers?.includes('text/event-stream');
+}
+
+/**
+ * Lists, reports and changes have no rate limit, and counts of tokens only one of requests. A long list or prompt takes milliseconds of
+ * the event loop, and changes wait for each other in the store. Those of one account take turns, so that the requests of others wait for a
+ * few of them at most. A turn lasts as long as the work: a client that leaves does not end it.
+ */
+export const accountTurns = plugin(async (server) => {
+  const turnsFor = (what: string, advice: string): AccountTurns =>
+    createAccountTurns({
+      atOnce: AT_ONCE,
+      waiting: {
+        most: MAX_WAITING,
+        refusal: () => errors.tooManyAtOnce(`${what} of this account are waiting`, advice),
+      },
+    });
+  const reports = turnsFor('lists and reports', 'Ask for fewer at a time.');
+  const changes = turnsFor('changes', 'Send fewer at a time.');
+  const counts = turnsFor('token counts', 'Send fewer at a time.');
+  const turnsOf = (route: RouteOptions): AccountTurns | undefined => {
+    if (isListOrReport(route)) return reports;
+    if (route.config?.isChange) return changes;
+    return route.config?.isCount ? counts : undefined;
+  };
+  server.addHook('onRoute', (route) => {
+    const turns = turnsOf(route);
+    if (turns === undefined) return;
+    const { handler } = route;
+    route.handler = async function (request, reply) {
+      const { id } = principalOf(request).account;
+      return turns.run(id, async () => handler.call(this, request, reply), disconnectSignal(reply));
+    };
+  });
+});
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** It changes what is stored, and does nothing else that takes long: those of one account take turns. */
+    isChange?: boolean;
+    /** It counts the tokens of a prompt, which is free: those of one account take turns. */
+    isCount?: boolean;
+  }
+}

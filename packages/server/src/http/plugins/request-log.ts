@@ -1,0 +1,98 @@
+import { isInference } from '@baobab/core/domain/operations.ts';
+import { ApiError } from '@baobab/core/errors/api-error.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { RequestSink } from '@baobab/core/ports/request-log.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import plugin from 'fastify-plugin';
+import type { Metrics } from '../../metrics/metrics.ts';
+import { entryOf } from '../request/request-entry.ts';
+import { writesLevel } from '../request/request-logger.ts';
+import { createRecord, type RequestRecord } from '../request/request-record.ts';
+import { textOf } from '../request/request-text.ts';
+import { createRunningRequests } from '../request/running-requests.ts';
+
+export interface RequestLogOptions {
+  metrics: Metrics;
+  /** Gets the requests that run models. */
+  requests: RequestSink;
+}
+
+const QUIET_ROUTES = new Set(['/healthz', '/readyz', '/metrics']);
+/** Longer paths are cut in the log. */
+const MAX_PATH_LENGTH = 300;
+
+const CANCELLED = errors.clientCancelled();
+
+/** Why the server itself has ended the request, if it has: its client may not have left. */
+function stoppedBy({ disconnect }: RequestRecord): ApiError | undefined {
+  const reason: unknown = disconnect?.signal.reason;
+  return reason instanceof ApiError && reason.status !== CANCELLED.status ? reason : undefined;
+}
+
+/** Request id, access log and metrics: one line and one count for each request, even if the client disconnects. */
+export function observe(request: FastifyRequest, reply: FastifyReply, { metrics, requests }: RequestLogOptions): void {
+  // Read once: Fastify builds this object on every access.
+  const { url = 'unknown', config } = request.routeOptions;
+  // Read now: a closed socket no longer knows it.
+  const client = request.ip;
+  request.record = createRecord(performance.now(), config);
+  reply.header('x-request-id', request.id);
+  metrics.requestsInFlight.inc();
+  // `close` follows a normal and an early end; `finish` and Fastify's onResponse only a normal one.
+  reply.raw.on('close', () => {
+    metrics.requestsInFlight.dec();
+    const { record } = request;
+    const isWhole = reply.raw.writableFinished;
+    request.server.running.remove(record);
+    const stopped = isWhole ? undefined : stoppedBy(record);
+    if (!isWhole) record.disconnect?.abort(errors.clientCancelled());
+    const status = isWhole ? reply.statusCode : (stopped ?? CANCELLED).status;
+    const seconds = (performance.now() - record.startedAt) / 1000;
+    const { method } = request;
+    const model = record.model ?? '';
+    if (stopped !== undefined) record.errorCode = stopped.code;
+    const code = isWhole ? record.errorCode : (stopped ?? CANCELLED).code;
+    metrics.requests.ended({ method, route: url, status, model, seconds });
+    if (code !== undefined) metrics.errors.inc({ route: url, code, model });
+    const level = QUIET_ROUTES.has(url) ? 'debug' : 'info';
+    const isLogged = writesLevel(request.log, level);
+    const isListed = isInference(config?.operation) && record.principal !== undefined;
+    const write = () => {
+      if (record.firstTokenMs !== null) metrics.requests.firstToken(model, record.firstTokenMs / 1000);
+      if (isListed) {
+        const entry = entryOf(request, { endpoint: url, status, durationMs: seconds * 1000 });
+        requests.record(entry, textOf(request, entry));
+      }
+      if (!isLogged) return;
+      const path = request.url.split('?')[0]?.slice(0, MAX_PATH_LENGTH);
+      request.log[level](
+        {
+          client,
+          method,
+          path,
+          status,
+          durationMs: Math.round(seconds * 10_000) / 10,
+          key: record.principal?.key.id,
+          model: record.model,
+          promptTokens: record.promptTokens,
+          completionTokens: record.completionTokens,
+          code,
+          replayed: record.replayed || undefined,
+        },
+        'request',
+      );
+    };
+    // What a cancelled request has used is known only when its engine has stopped.
+    if (!isWhole && record.isRunning) record.onEnded = write;
+    else write();
+  });
+}
+
+export const requestLog = plugin<RequestLogOptions>(async (server, options) => {
+  server.decorateRequest('record');
+  server.decorate('running', createRunningRequests());
+  server.addHook('onRequest', (request, reply, done) => {
+    observe(request, reply, options);
+    done();
+  });
+});

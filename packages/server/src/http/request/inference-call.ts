@@ -1,0 +1,96 @@
+import { isoTime } from '@baobab/core/domain/time/dates.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { LimitStatus } from '../../inference/limits/limits.ts';
+import type { AdmissionFacts, InferenceCall, InferenceService } from '../../inference/pipeline.ts';
+import { goDuration } from './go-duration.ts';
+import { disconnectSignal, principalOf } from './request-record.ts';
+
+/** A large request may be split into many calls; the first ones are recorded. */
+const MAX_ATTEMPTS = 16;
+
+const headersOf = <K extends 'requests' | 'tokens'>(kind: K) => ({
+  kind,
+  limit: `x-ratelimit-limit-${kind}`,
+  remaining: `x-ratelimit-remaining-${kind}`,
+  reset: `x-ratelimit-reset-${kind}`,
+});
+const RATE_HEADERS = [headersOf('requests'), headersOf('tokens')];
+
+function setRateHeaders(reply: FastifyReply, limitStatus: LimitStatus): void {
+  for (const names of RATE_HEADERS) {
+    const { limit, remaining, resetMs } = limitStatus[names.kind];
+    // toFixed: other conversions of numbers fill V8's number-string cache, which ends up in old space.
+    reply.header(names.limit, limit.toFixed(0));
+    reply.header(names.remaining, remaining.toFixed(0));
+    reply.header(names.reset, goDuration(resetMs));
+  }
+}
+
+function setHeaders(reply: FastifyReply, facts: AdmissionFacts): void {
+  reply.header('x-served-model', `${facts.slug}@${facts.version}`);
+  if (facts.deprecatedAt !== null) reply.header('service-deprecated', isoTime(facts.deprecatedAt));
+  setRateHeaders(reply, facts);
+  if (facts.budgetWarning !== undefined) {
+    const { owner, percent } = facts.budgetWarning;
+    reply.header('x-budget-warning', `${percent}% of the monthly budget of this ${owner} is spent`);
+  }
+}
+
+function regionPinOf({ headers }: FastifyRequest): string | undefined {
+  const region = headers['x-service-region'];
+  return typeof region === 'string' && region !== '' ? region : undefined;
+}
+
+export const callerOf = (request: FastifyRequest): Pick<InferenceCall, 'principal' | 'regionPin'> => ({
+  principal: principalOf(request),
+  regionPin: regionPinOf(request),
+});
+
+/** Sets the rate-limit headers of a replay, which itself uses none of the caller's limits. */
+export async function showLimitStatus(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { inference, model }: { inference: Pick<InferenceService, 'limitStatus'>; model: string },
+): Promise<void> {
+  const limitStatus = await inference.limitStatus(callerOf(request), model);
+  if (limitStatus === undefined) return;
+  request.record.model = limitStatus.slug;
+  setRateHeaders(reply, limitStatus);
+}
+
+/** The call of an interactive request. Headers are set as soon as it is admitted, so that streams have them too. */
+export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endpoint: string): InferenceCall {
+  return {
+    requestId: request.id,
+    ...callerOf(request),
+    signal: disconnectSignal(reply),
+    priority: 'interactive',
+    endpoint,
+    billingId: request.idempotentRun?.billingId,
+    onDecided: (facts) => {
+      request.record.model = facts.slug;
+      request.record.version = facts.version;
+      request.record.isRunning = true;
+      setHeaders(reply, facts);
+    },
+    onSettled(used, { region, costNanoUsd, firstTokenMs }) {
+      const { record } = request;
+      record.promptTokens = used.promptTokens;
+      record.completionTokens = used.completionTokens;
+      record.cacheReadTokens = used.cacheReadTokens;
+      record.audioSeconds = used.audioSeconds;
+      record.region = region;
+      record.costNanoUsd = costNanoUsd;
+      record.firstTokenMs = firstTokenMs;
+    },
+    onAttempt(attempt) {
+      const { record } = request;
+      record.attempts ??= [];
+      if (record.attempts.length < MAX_ATTEMPTS) record.attempts.push(attempt);
+    },
+    onEnded: () => {
+      request.record.isRunning = false;
+      request.record.onEnded?.();
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import type { Operation } from '@baobab/core/domain/operations.ts';
+import type { Principal } from '@baobab/core/domain/principal.ts';
+import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { Session } from '@baobab/core/ports/sessions.ts';
+import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
+import type { AnswerBody } from './request-text.ts';
+import { NOT_LISTED, type RunningRequests, type Stoppable } from './running-requests.ts';
+
+/** What is known about a request until it has ended. The access log and the metrics never hold secrets, prompts or answers. */
+export interface RequestRecord extends Stoppable {
+  startedAt: number;
+  /** The configuration of its route. */
+  config: Partial<FastifyContextConfig>;
+  principal: Principal | undefined;
+  /** Set when it was sent with the cookie of a session. */
+  session: Session | undefined;
+  model: string | undefined;
+  version: string | undefined;
+  promptTokens: number | undefined;
+  completionTokens: number | undefined;
+  cacheReadTokens: number;
+  audioSeconds: number;
+  /** Where it was served. */
+  region: string | undefined;
+  costNanoUsd: number;
+  firstTokenMs: number | null;
+  /** Calls to upstreams; undefined without one. */
+  attempts: UpstreamAttempt[] | undefined;
+  errorCode: string | undefined;
+  /** Only for accounts that keep prompts and answers. */
+  answer: AnswerBody | undefined;
+  replayed: boolean;
+  /** Aborts when the client disconnects or the service stops before the answer has ended; created on first use. */
+  disconnect: AbortController | undefined;
+  /** The limits have admitted it, and it is not settled yet. */
+  isRunning: boolean;
+  /** Writes the log line of a request whose client has left, once its tokens are known. */
+  onEnded: (() => void) | undefined;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the route does. `domain/operations.ts` has the scope that a key needs for it. */
+    operation?: Operation;
+  }
+  interface FastifyRequest {
+    record: RequestRecord;
+  }
+  interface FastifyInstance {
+    /** Used at shutdown to end requests that take too long. */
+    running: RunningRequests;
+  }
+}
+
+export const createRecord = (startedAt: number, config: RequestRecord['config'] = {}): RequestRecord => ({
+  startedAt,
+  config,
+  principal: undefined,
+  session: undefined,
+  model: undefined,
+  version: undefined,
+  promptTokens: undefined,
+  completionTokens: undefined,
+  cacheReadTokens: 0,
+  audioSeconds: 0,
+  region: undefined,
+  costNanoUsd: 0,
+  firstTokenMs: null,
+  attempts: undefined,
+  errorCode: undefined,
+  answer: undefined,
+  replayed: false,
+  disconnect: undefined,
+  isRunning: false,
+  onEnded: undefined,
+  index: NOT_LISTED,
+});
+
+/** The caller; only for routes behind authentication. */
+export function principalOf(request: FastifyRequest): Principal {
+  const { principal } = request.record;
+  if (principal === undefined) throw errors.internal(new Error('a route without authentication asked for its caller'));
+  return principal;
+}
+
+/** Aborts when the client disconnects or the service stops before the answer has ended; not after a normal end. */
+export function disconnectSignal({ request, raw }: FastifyReply): AbortSignal {
+  const { record } = request;
+  if (record.disconnect === undefined) {
+    record.disconnect = new AbortController();
+    // A destroyed request was removed already and would stay in the list forever.
+    if (!raw.destroyed) request.server.running.add(record);
+  }
+  // The client may have disconnected while the body was read and the key was looked up.
+  if (raw.destroyed && !raw.writableFinished) record.disconnect.abort(errors.clientCancelled());
+  return record.disconnect.signal;
+}

@@ -1,0 +1,138 @@
+import type { Server as TlsServer } from 'node:tls';
+import type { RequestSink } from '@baobab/core/ports/request-log.ts';
+import { createAddressList } from '@baobab/core/runtime/addresses.ts';
+import { createId } from '@baobab/core/runtime/ids.ts';
+import swagger from '@fastify/swagger';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import type { InferenceService } from '../inference/pipeline.ts';
+import type { Idempotency } from '../services/idempotency/idempotency.ts';
+import { notFound, sendError } from './answer/error-answer.ts';
+import { jsonBodyReader } from './body/json-body.ts';
+import { compileValidator } from './body/validation.ts';
+import { WholeBodyMessage } from './body/whole-body-message.ts';
+import { type CertificateFiles, readCertificate, watchCertificate } from './connections/certificate.ts';
+import { watchConnections } from './connections/open-connections.ts';
+import { answerParserError } from './connections/parser-error.ts';
+import type { MetricsAccessSettings } from './endpoints/system/metrics-access.ts';
+import { openApi } from './openapi.ts';
+import { cors } from './plugins/cors.ts';
+import { endpointMethods } from './plugins/endpoint-methods.ts';
+import { errorHandler } from './plugins/error-handler.ts';
+import { idempotencyKeys } from './plugins/idempotency.ts';
+import { largeAnswers } from './plugins/large-answers.ts';
+import { observe, requestLog } from './plugins/request-log.ts';
+import { requestTexts } from './plugins/request-texts.ts';
+import { createRequestLogger } from './request/request-logger.ts';
+import { type RouteDependencies, registerRoutes } from './routes.ts';
+
+export interface HttpSettings extends MetricsAccessSettings {
+  bodyLimitBytes: number;
+  headerLimitBytes: number;
+  headersTimeoutMs: number;
+  requestTimeoutMs: number;
+  keepAliveTimeoutMs: number;
+  writeTimeoutMs: number;
+  /** Serves HTTPS with it. */
+  certificate?: CertificateFiles | undefined;
+  /** Addresses and ranges of proxies whose X-Forwarded-For counts. */
+  trustedProxies: readonly string[];
+  /** Origins whose pages may call the API from a browser. */
+  corsOrigins: readonly string[];
+}
+
+export interface ServerDependencies extends RouteDependencies {
+  settings: HttpSettings;
+  logger: FastifyBaseLogger;
+  idempotency: Idempotency;
+  /** Gets the requests that have ended. */
+  requests: RequestSink;
+  inference: Pick<InferenceService, 'limitStatus' | 'checkRights'>;
+  /** Requests are still answered, but this server ends soon. */
+  isStopping(): boolean;
+}
+
+/** Without proxies, a client's own X-Forwarded-For must not count. */
+function trustedProxies({ trustedProxies: ranges }: HttpSettings): false | ((address: string) => boolean) {
+  if (ranges.length === 0) return false;
+  const proxies = createAddressList(ranges);
+  return (address) => proxies.includes(address);
+}
+
+/** Fastify logs that it listens. The service does so itself, when everything is ready. */
+const withoutInfo = (logger: FastifyBaseLogger): FastifyBaseLogger =>
+  ['info', 'debug', 'trace'].includes(logger.level) ? logger.child({}, { level: 'warn' }) : logger;
+
+export async function createServer(dependencies: ServerDependencies): Promise<FastifyInstance> {
+  const { settings, logger, metrics, requests } = dependencies;
+  const listener = {
+    IncomingMessage: WholeBodyMessage,
+    maxHeaderSize: settings.headerLimitBytes,
+    headersTimeout: settings.headersTimeoutMs,
+    // By default Node checks for slow clients only every 30 seconds.
+    connectionsCheckingInterval: Math.min(1_000, settings.headersTimeoutMs),
+  };
+  const { certificate } = settings;
+  const secure = certificate && {
+    ...listener,
+    handshakeTimeout: settings.headersTimeoutMs,
+    ...(await readCertificate(certificate)),
+  };
+  const server = Fastify({
+    ...(secure === undefined ? { http: listener } : ({ https: secure } as object)),
+    loggerInstance: withoutInfo(logger),
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => createId('req'),
+    trustProxy: trustedProxies(settings),
+    bodyLimit: settings.bodyLimitBytes,
+    requestTimeout: settings.requestTimeoutMs,
+    keepAliveTimeout: settings.keepAliveTimeoutMs,
+    // While it drains, requests on open connections are still answered: clients treat a 503 as a failure.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    // The size of the head is limited already; this limit would answer something other than 404.
+    routerOptions: { maxParamLength: settings.headerLimitBytes },
+    clientErrorHandler: (error, socket) => answerParserError(error, socket, { ...settings, logger }),
+    // Raised before any hook runs.
+    frameworkErrors: (error, request, reply) => {
+      observe(request, reply, { metrics, requests });
+      sendError(error, request, reply);
+    },
+  }).withTypeProvider<TypeBoxTypeProvider>();
+  // Not as `childLoggerFactory`: Fastify looks up every method of each logger that such a factory makes.
+  server.log.child = (bindings, options) => createRequestLogger(logger, bindings, options);
+
+  const connections = watchConnections(server.server, settings);
+  // With the host localhost, Fastify opens a second listener of its own.
+  server.addHook('onRequest', (request, reply, done) => {
+    connections.track(request.raw.socket);
+    // The client's next request should use a connection to another server.
+    if (dependencies.isStopping()) reply.header('connection', 'close');
+    done();
+  });
+  server.addHook('preClose', async () => connections.drain());
+  if (certificate !== undefined) {
+    const watch = watchCertificate(server.server as unknown as TlsServer, { files: certificate, logger });
+    server.addHook('onClose', async () => watch.stop());
+  }
+  server.setValidatorCompiler(compileValidator);
+  // Response schemas are documentation; a schema-driven serializer is several times slower for large answers.
+  server.setSerializerCompiler(() => (data) => JSON.stringify(data));
+  server.removeContentTypeParser('text/plain');
+  server.addContentTypeParser('application/json', jsonBodyReader(settings.bodyLimitBytes));
+
+  await server.register(endpointMethods);
+  await server.register(errorHandler, { clock: dependencies.clock, logger });
+  await server.register(requestLog, { metrics, requests });
+  await server.register(cors, { origins: settings.corsOrigins });
+  await server.register(idempotencyKeys, {
+    idempotency: dependencies.idempotency,
+    inference: dependencies.inference,
+  });
+  await server.register(requestTexts);
+  await server.register(largeAnswers, settings);
+  await server.register(swagger, openApi(dependencies.version));
+  server.setNotFoundHandler(notFound);
+  await registerRoutes(server, dependencies);
+  return server;
+}

@@ -1,0 +1,95 @@
+import type { Principal } from '@baobab/core/domain/principal.ts';
+import { bucketBounds, bucketIndex } from '@baobab/core/domain/usage-window.ts';
+import type { ClosedBudget, Counters } from '@baobab/core/ports/counters.ts';
+import type { SpendingQuery, UsageReader } from '@baobab/core/ports/usage.ts';
+
+/** What a key or an account may spend in one calendar month of UTC. */
+export interface Budget {
+  id: string;
+  owner: 'key' | 'account';
+  limitNanoUsd: number;
+  endsAt: number;
+  spending: SpendingQuery;
+}
+
+export interface Budgets {
+  /** The limited budgets that a request at this time counts against. */
+  of(principal: Principal, time: number): readonly Budget[];
+  /** Every budget a request at this time is charged to, limited or not: a limit may be set while the request runs. */
+  charged(principal: Principal, time: number): readonly string[];
+  /** Reads from the ledger what was spent so far and opens the counters with it. Ask the counters again afterwards. */
+  open(budgets: readonly Budget[], closed: readonly ClosedBudget[]): Promise<void>;
+}
+
+const NONE: readonly Budget[] = [];
+
+export function createBudgets({ counters, usage }: { counters: Counters; usage: UsageReader }): Budgets {
+  const opening = new Map<string, Promise<void>>();
+
+  async function readAndOpen({ id, spending }: Budget, fence: number): Promise<void> {
+    const spent = await usage.spentNanoUsd(spending);
+    const spentNanoUsd = Number(spent < BigInt(Number.MAX_SAFE_INTEGER) ? spent : Number.MAX_SAFE_INTEGER);
+    await counters.openBudget({ id, fence, spentNanoUsd });
+  }
+
+  /** Requests that wait for the same budget share one read. */
+  function open(budget: Budget, fence: number): Promise<void> {
+    const running = opening.get(budget.id);
+    if (running !== undefined) return running;
+    const done = readAndOpen(budget, fence).finally(() => opening.delete(budget.id));
+    opening.set(budget.id, done);
+    return done;
+  }
+
+  const lastCharged = new WeakMap<Principal, { month: number; ids: readonly string[] }>();
+  const keyBudget = ({ key }: Principal, month: number) => `key\n${key.originalId}\n${month}`;
+  const accountBudget = ({ account }: Principal, month: number) => `account\n${account.id}\n${month}`;
+
+  return {
+    of(principal, time) {
+      const { account, key } = principal;
+      if (key.monthlyBudgetNanoUsd === null && account.monthlyBudgetNanoUsd === null) return NONE;
+      const month = bucketIndex('month', time);
+      const { start, end } = bucketBounds('month', month);
+      const budgets: Budget[] = [];
+      const accountId = account.id;
+      if (key.monthlyBudgetNanoUsd !== null) {
+        budgets.push({
+          id: keyBudget(principal, month),
+          owner: 'key',
+          limitNanoUsd: key.monthlyBudgetNanoUsd,
+          endsAt: end,
+          spending: { accountId, originalKeyId: key.originalId, start, end },
+        });
+      }
+      if (account.monthlyBudgetNanoUsd !== null) {
+        budgets.push({
+          id: accountBudget(principal, month),
+          owner: 'account',
+          limitNanoUsd: account.monthlyBudgetNanoUsd,
+          endsAt: end,
+          spending: { accountId, start, end },
+        });
+      }
+      return budgets;
+    },
+
+    charged(principal, time) {
+      const month = bucketIndex('month', time);
+      const known = lastCharged.get(principal);
+      if (known?.month === month) return known.ids;
+      const ids = [keyBudget(principal, month), accountBudget(principal, month)];
+      lastCharged.set(principal, { month, ids });
+      return ids;
+    },
+
+    async open(budgets, closed) {
+      await Promise.all(
+        closed.map(({ id, fence }) => {
+          const budget = budgets.find((one) => one.id === id);
+          return budget && open(budget, fence);
+        }),
+      );
+    },
+  };
+}

@@ -1,0 +1,213 @@
+import type { Principal } from '@baobab/core/domain/principal.ts';
+import type { DefaultLimits } from '@baobab/core/domain/rate-limits.ts';
+import type { ApiError } from '@baobab/core/errors/api-error.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
+import type {
+  AdmissionAnswer,
+  AdmissionTicket,
+  BudgetDemand,
+  BudgetLevel,
+  Counters,
+  RateBucket,
+  RateLevel,
+} from '@baobab/core/ports/counters.ts';
+import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
+import type { UsageReader } from '@baobab/core/ports/usage.ts';
+import { type Budget, createBudgets } from './budgets.ts';
+import { refusal } from './refusal.ts';
+import { createSeriesLookup, type LimitedSeries, type Series } from './series.ts';
+
+export interface LimitedRequest extends LimitedSeries {
+  /** Unique, such as the request id. */
+  admissionId: string;
+  /** Tokens of the prompt and a share of those that may be generated. */
+  estimatedTokens: number;
+  /** Reserved in the budgets until the request is settled. */
+  estimatedCostNanoUsd: number;
+}
+
+export interface RateStatus {
+  limit: number;
+  remaining: number;
+  /** Until the bucket is full. */
+  resetMs: number;
+}
+
+export interface BudgetWarning {
+  owner: Budget['owner'];
+  spentNanoUsd: number;
+  limitNanoUsd: number;
+  /** Percentage of the limit, rounded down. */
+  percent: number;
+}
+
+export interface LimitStatus {
+  requests: RateStatus;
+  tokens: RateStatus;
+}
+
+interface Decision extends LimitStatus {
+  /** Set when a monthly budget has passed the configured threshold. */
+  budgetWarning?: BudgetWarning | undefined;
+}
+
+export interface Settled {
+  /** Really used tokens of prompt and completion. */
+  tokens: number;
+  /** The result of `Metering.record`. Absent when nothing was billed. */
+  charge?: { costNanoUsd: number; time: number } | undefined;
+}
+
+export type Admission =
+  | (Decision & {
+      admitted: true;
+      /** Call it however the request ended. Only the first call counts. It never fails. */
+      settle(settled: Settled): void | Promise<void>;
+    })
+  | (Decision & { admitted: false; error: ApiError });
+
+export interface Limits {
+  /** One round trip to the counters. Returns no promise when they are in memory and the budgets are open. */
+  admit(request: LimitedRequest): Admission | Promise<Admission>;
+  /** The current levels of a caller. Takes nothing. */
+  status(series: LimitedSeries): Promise<LimitStatus>;
+}
+
+export interface LimitsDependencies {
+  counters: Counters;
+  usage: UsageReader;
+  clock: Clock;
+  /** Owns the admissions. */
+  identity: Pick<ProcessIdentity, 'ownerId' | 'leaseMs'>;
+  defaults: DefaultLimits & { budgetWarningPercent: number };
+  /** The counters could not be reached to settle a request. */
+  onError?: ((error: unknown) => void) | undefined;
+}
+
+const NO_BUDGETS: readonly BudgetDemand[] = [];
+
+export function createLimits(dependencies: LimitsDependencies): Limits {
+  const { counters, usage, clock, identity, defaults, onError = () => {} } = dependencies;
+  const { ownerId: owner, leaseMs } = identity;
+  const budgets = createBudgets({ counters, usage });
+  const seriesOf = createSeriesLookup(defaults);
+
+  return {
+    async status(request) {
+      const { requests, tokenBuckets } = seriesOf(request);
+      const levels = await counters.levels({
+        now: clock.now(),
+        requests: { amount: 0, buckets: requests.buckets },
+        tokens: { amount: 0, buckets: tokenBuckets },
+      });
+      return {
+        requests: tightest(requests.buckets, levels.requests),
+        tokens: tightest(tokenBuckets, levels.tokens),
+      };
+    },
+
+    admit(request) {
+      const { principal, estimatedCostNanoUsd: reserveNanoUsd } = request;
+      const series = seriesOf(request);
+      const limited = budgets.of(principal, clock.now());
+      const tokens = { amount: request.estimatedTokens, buckets: series.tokenBuckets };
+      const budgetDemands = limited.length === 0 ? NO_BUDGETS : demandsOf(limited, reserveNanoUsd);
+      const ask = () => {
+        const now = clock.now();
+        return counters.admit({
+          id: request.admissionId,
+          owner,
+          now,
+          leaseMs,
+          requests: series.requests,
+          tokens,
+          concurrency: series.concurrency,
+          budgets: budgetDemands,
+          chargeable: budgets.charged(principal, now),
+        });
+      };
+      const facts = { request, series, limited };
+
+      const openAndAsk = async (first: AdmissionAnswer | Promise<AdmissionAnswer>): Promise<Admission> => {
+        let answer = await first;
+        while (answer.kind === 'closed') {
+          await budgets.open(limited, answer.budgets);
+          answer = await ask();
+        }
+        return decide(answer, facts);
+      };
+
+      const answer = ask();
+      return answer instanceof Promise || answer.kind === 'closed' ? openAndAsk(answer) : decide(answer, facts);
+    },
+  };
+
+  function decide(
+    answer: Exclude<AdmissionAnswer, { kind: 'closed' }>,
+    { request, series, limited }: { request: LimitedRequest; series: Series; limited: readonly Budget[] },
+  ): Admission {
+    const requests = tightest(series.requests.buckets, answer.requests);
+    const tokens = tightest(series.tokenBuckets, answer.tokens);
+    const budgetWarning = warningOf(answer.budgets, limited, defaults.budgetWarningPercent);
+    if (answer.kind === 'admitted') {
+      const settle = settleOnce(answer.ticket, request.principal);
+      return { requests, tokens, budgetWarning, admitted: true, settle };
+    }
+    const error = refusal(answer, {
+      modality: request.modality,
+      series,
+      tokens: request.estimatedTokens,
+      budgets: limited,
+      reserveNanoUsd: request.estimatedCostNanoUsd,
+      now: clock.now(),
+    });
+    return { requests, tokens, budgetWarning, admitted: false, error };
+  }
+
+  /** Lives as long as the request, so it holds no more than it needs. */
+  function settleOnce(ticket: AdmissionTicket, principal: Principal): (ended: Settled) => void | Promise<void> {
+    let settled = false;
+    return ({ tokens, charge }) => {
+      if (settled) return undefined;
+      settled = true;
+      try {
+        const counted = counters.settle(ticket, {
+          now: clock.now(),
+          tokens,
+          charge: charge && { budgets: budgets.charged(principal, charge.time), nanoUsd: charge.costNanoUsd },
+        });
+        return counted instanceof Promise ? counted.catch(onError) : undefined;
+      } catch (error) {
+        onError(error);
+        return undefined;
+      }
+    };
+  }
+}
+
+const demandsOf = (budgets: readonly Budget[], reserveNanoUsd: number): BudgetDemand[] =>
+  budgets.map(({ id, limitNanoUsd, endsAt }) => ({ id, limitNanoUsd, reserveNanoUsd, expiresAt: endsAt }));
+
+/** Clients see the bucket that has the least left. */
+function tightest(buckets: readonly RateBucket[], levels: readonly RateLevel[]): RateStatus {
+  let least = 0;
+  for (let index = 1; index < levels.length; index += 1) {
+    if ((levels[index]?.remaining ?? 0) < (levels[least]?.remaining ?? 0)) least = index;
+  }
+  const { remaining = 0, resetMs = 0 } = levels[least] ?? {};
+  return { limit: buckets[least]?.perMinute ?? 0, remaining, resetMs };
+}
+
+function warningOf(
+  levels: readonly BudgetLevel[],
+  budgets: readonly Budget[],
+  thresholdPercent: number,
+): BudgetWarning | undefined {
+  if (budgets.length === 0) return undefined;
+  for (const [index, { owner, limitNanoUsd }] of budgets.entries()) {
+    const spentNanoUsd = levels[index]?.spentNanoUsd ?? 0;
+    const percent = Math.floor((spentNanoUsd / limitNanoUsd) * 100);
+    if (percent >= thresholdPercent) return { owner, spentNanoUsd, limitNanoUsd, percent };
+  }
+  return undefined;
+}

@@ -1,0 +1,269 @@
+import type { ModelEntry } from '@baobab/core/domain/model.ts';
+import type { ApiKey } from '@baobab/core/domain/principal.ts';
+import type { EngineModel } from '@baobab/core/engine/engine.ts';
+import { scriptedChat } from '@baobab/core/engine/testing/pulled-generation.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { LedgerRow } from '@baobab/core/ports/ledger.ts';
+import { describe, expect, it } from 'vitest';
+import { account, apiKey } from '../../../../test/contracts/key-fixtures.ts';
+import { createMemoryCounters } from '../adapters/counters/memory.ts';
+import { createMetering } from '../metering/metering.ts';
+import { createChat } from './chat.ts';
+import { createLimits } from './limits/limits.ts';
+import { createInference, type InferenceCall, type InferenceSession } from './pipeline.ts';
+import { createTranscriptions } from './transcriptions.ts';
+
+const usual = { rpm: 600, tpm: 200_000 };
+const defaults = {
+  chat: usual,
+  audio: usual,
+  embedding: usual,
+  rerank: usual,
+  concurrency: 0,
+  budgetWarningPercent: 80,
+};
+const unlimited = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
+const noImages = {
+  check: async () => [],
+  hold: <T>(_id: string, _images: unknown, request: () => Promise<T>) => request(),
+};
+const NOTHING_ESTIMATED = { tokens: 0, used: {} };
+
+/** A model of any modality. A completion token is 1 000 nano-dollars, a prompt token 1, a second of audio 1 000. */
+const entry = {
+  slug: 'acme/one',
+  modality: 'chat',
+  contextLength: 32_768,
+  maxOutputTokens: null,
+  limits: undefined,
+  capabilities: {},
+  pricing: { promptPerMillion: 0.001, completionPerMillion: 1, cacheReadPerMillion: null, audioPerMinute: 0.00006 },
+} as unknown as ModelEntry;
+const version = { version: '2026-01-31', deprecatedAt: null } as ModelEntry['versions'][number];
+
+function setUp({ key, engine = {} }: { key?: Partial<ApiKey>; engine?: Partial<EngineModel> } = {}) {
+  const rows: LedgerRow[] = [];
+  const ledger = {
+    /** Set by a test that wants to hold commits back. */
+    held: undefined as Promise<void> | undefined,
+    async append(more: readonly LedgerRow[]) {
+      await ledger.held;
+      return more.map((row) => {
+        const isNew = !rows.some(({ billingId }) => billingId === row.billingId);
+        if (isNew) rows.push(row);
+        return isNew;
+      });
+    },
+    async appendFresh(more: readonly LedgerRow[]) {
+      await ledger.append(more);
+    },
+  };
+  const clock = { now: () => Date.UTC(2026, 10, 15) };
+  const usage = { query: async () => [], spentNanoUsd: async () => 0n };
+  const inference = createInference({
+    catalog: {
+      resolve: (reference: string, { regionPin }: { regionPin: string | undefined }) => ({
+        reference,
+        entry,
+        version,
+        regionPin,
+      }),
+    } as never,
+    limits: createLimits({
+      counters: createMemoryCounters(),
+      usage,
+      clock,
+      identity: { ownerId: 'test', leaseMs: 15_000 },
+      defaults,
+    }),
+    metering: createMetering({ ledger, clock }),
+    engines: {
+      acquire: async () => ({ engine: engine as EngineModel, region: 'local', [Symbol.dispose]() {} }),
+    },
+    region: 'local',
+    batchLimitFactor: 1,
+    clock,
+  });
+  const principal = { account: account({ monthlyBudgetNanoUsd: null }), key: apiKey({ ...unlimited, ...key }) };
+  let requests = 0;
+  const call = (changes: Partial<InferenceCall> = {}): InferenceCall => ({
+    requestId: `req_${requests++}`,
+    principal,
+    regionPin: undefined,
+    signal: new AbortController().signal,
+    priority: 'interactive',
+    endpoint: '/v1/x',
+    ...changes,
+  });
+  const run = <T>(changes: Partial<InferenceCall>, work: (session: InferenceSession) => Promise<T>, tokens = 0) => {
+    const made = call(changes);
+    const model = inference.resolve(made, 'acme/one', 'chat');
+    return inference.run(made, { model, estimate: { ...NOTHING_ESTIMATED, tokens } }, work);
+  };
+  return { rows, ledger, inference, call, run };
+}
+
+const billed = (rows: readonly LedgerRow[]) =>
+  rows.map(({ billingId, completionTokens, status }) => [billingId, completionTokens, status]);
+
+describe('inference', () => {
+  it('bills a partial answer under its own id, so that a later run can be billed for the whole answer', async () => {
+    const { rows, run } = setUp();
+    const billingId = 'idem_1';
+    await run({ billingId }, (session) => session.settle({ completionTokens: 3 }, { status: 499 }));
+    await run({ billingId }, (session) => session.settle({ completionTokens: 9 }));
+    // A crash came before the answer was kept: it was billed already.
+    await run({ billingId }, (session) => session.settle({ completionTokens: 9 }));
+    expect(billed(rows)).toEqual([
+      ['req_0', 3, 499],
+      ['idem_1', 9, 200],
+    ]);
+  });
+
+  it('does not bill partial answers that the client does not get, but counts their tokens', async () => {
+    const { rows, run } = setUp({ key: { tpm: 100 } });
+    const line = { billingId: 'batch_1:1', wholeAnswersOnly: true };
+    await run(line, (session) => session.settle({ completionTokens: 30 }, { status: 499 }));
+    await run(line, (session) => session.settle({ completionTokens: 30 }, { status: 503 }));
+    expect(rows).toEqual([]);
+    await expect(run(line, async () => 0, 50)).rejects.toMatchObject({ code: 'tpm_exceeded' });
+    await run(line, (session) => session.settle({ completionTokens: 40 }));
+    expect(billed(rows)).toEqual([['batch_1:1', 40, 200]]);
+  });
+
+  it('bills what a client has cancelled if the client could read it', async () => {
+    const { rows, run } = setUp();
+    const background = { billingId: 'resp_1', wholeAnswersOnly: 'unless cancelled' as const };
+    await run(background, (session) => session.settle({ completionTokens: 30 }, { status: 503 }));
+    await run(background, (session) => session.settle({ completionTokens: 20 }, { status: 499 }));
+    expect(billed(rows)).toEqual([['req_1', 20, 499]]);
+  });
+
+  it('gives everything back when the admission callback throws', async () => {
+    const { run } = setUp({ key: { concurrency: 1, tpm: 100 } });
+    const onDecided = () => {
+      throw new Error('the reply is gone');
+    };
+    await expect(run({ onDecided }, async () => 0, 100)).rejects.toThrow('the reply is gone');
+    expect(await run({}, async () => 'admitted', 100)).toBe('admitted');
+  });
+
+  it('is idle only when everything used is in the ledger', async () => {
+    const { rows, ledger, run, inference } = setUp();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    ledger.held = promise;
+    const cut = run({}, async (session) => {
+      await session.settle({ completionTokens: 1 }, { status: 499 });
+      throw errors.clientCancelled();
+    });
+    const idle = inference.idle().then(() => rows.length);
+    resolve();
+    await expect(cut).rejects.toMatchObject({ code: 'client_cancelled' });
+    expect(await idle).toBe(1);
+  });
+
+  it('counts requests without a pin in its own region, wherever they are served', async () => {
+    const { rows, run } = setUp({ key: { rpm: 1 } });
+    await run({}, (session) => session.settle({ completionTokens: 1 }, { region: 'eu-1' }));
+    expect(rows[0]?.region).toBe('eu-1');
+    await expect(run({ regionPin: 'local' }, async () => 0)).rejects.toMatchObject({ code: 'rpm_exceeded' });
+    expect(await run({ regionPin: 'eu-1' }, async () => 'admitted')).toBe('admitted');
+  });
+});
+
+describe('estimates', () => {
+  it('reserve all of max_tokens in a budget, at the price of completions', async () => {
+    const started = Promise.withResolvers<void>();
+    const end = Promise.withResolvers<void>();
+    const chat = scriptedChat(
+      async function* () {
+        started.resolve();
+        await end.promise;
+        yield* [];
+      },
+      { promptTokens: 1, completionTokens: 100, cachedTokens: 0 },
+    );
+    const { call, inference, rows } = setUp({
+      key: { monthlyBudgetNanoUsd: 250_000 },
+      engine: { chat },
+    });
+    const service = createChat({ inference, images: noImages, documents: { read: async () => [] } });
+    const ask = (maxTokens: number) =>
+      service.generate(
+        call(),
+        { model: 'acme/one', choices: 1, request: { prompt: { text: 'hi' }, maxTokens } as never },
+        () => {},
+      );
+    const running = [ask(100), ask(100)];
+    await started.promise;
+    // 200 of 250 are reserved, although nothing is spent.
+    await expect(ask(100)).rejects.toMatchObject({ code: 'budget_exceeded', retryAfterSeconds: 1 });
+    end.resolve();
+    await Promise.all(running);
+    expect(rows.reduce((sum, row) => sum + row.costNanoUsd, 0)).toBeLessThanOrEqual(250_000);
+  });
+
+  it('count the arguments of tool calls, so that many requests at once keep within a budget', async () => {
+    const held = Promise.withResolvers<void>();
+    const chat = scriptedChat(
+      async function* () {
+        await held.promise;
+        yield { type: 'text-delta', text: '' };
+      },
+      { promptTokens: 25_000, completionTokens: 0, cachedTokens: 0 },
+    );
+    const { call, inference, rows } = setUp({
+      key: { monthlyBudgetNanoUsd: 60_000 },
+      engine: { chat },
+    });
+    const service = createChat({ inference, images: noImages, documents: { read: async () => [] } });
+    const toolCalls = [{ id: 'call', name: 'look', arguments: 'x'.repeat(100_000) }];
+    const prompt = { messages: [{ role: 'assistant' as const, content: '', toolCalls }] };
+    const ask = () =>
+      service.generate(call(), { model: 'acme/one', choices: 1, request: { prompt, maxTokens: 1 } }, () => {});
+    const requests = Array.from({ length: 40 }, ask);
+    held.resolve();
+    const ended = await Promise.allSettled(requests);
+    expect(ended.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+    expect(rows.reduce((sum, row) => sum + row.costNanoUsd, 0)).toBe(50_000);
+  });
+
+  it('of audio use its size, and its tokens are those of the text', async () => {
+    const segment = { text: 'a b c', tokens: Array.from({ length: 150 }, () => 1) };
+    let held: Promise<void> | undefined;
+    const { call, inference, rows } = setUp({
+      key: { monthlyBudgetNanoUsd: 70_000, tpm: 320 },
+      engine: { transcription: { transcribe: async () => ({ language: 'en', segments: [] }) } },
+    });
+    const audio = createTranscriptions({
+      inference,
+      windowed: {
+        transcribe: () => ({
+          secondsSoFar: () => 20,
+          async *[Symbol.asyncIterator]() {
+            await held;
+            yield { type: 'segment', segment, delta: '' } as never;
+            yield { type: 'done', durationSeconds: 20 } as never;
+          },
+        }),
+      },
+    });
+    const ask = (seconds: number) =>
+      audio.transcribe(call(), {
+        model: 'acme/one',
+        bytes: seconds * 16_000,
+        source: async () => undefined,
+        options: {},
+      });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    held = promise;
+    const running = ask(40);
+    await expect(ask(40)).rejects.toMatchObject({ code: 'budget_exceeded' });
+    resolve();
+    await running;
+    expect(rows.map(({ audioSeconds, promptTokens }) => [audioSeconds, promptTokens])).toEqual([[20, 0]]);
+    // 150 of 320 tokens are used: 40 seconds are held to be 160, 45 to be 180.
+    await expect(ask(45)).rejects.toMatchObject({ code: 'tpm_exceeded' });
+    await ask(40);
+  });
+});

@@ -1,0 +1,72 @@
+import { isHopelesslyLong, QUARTERS_PER_TOKEN, tokenQuarters } from '@baobab/core/domain/text-size.ts';
+import { ApiError } from '@baobab/core/errors/api-error.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import { fieldText } from '@baobab/core/errors/fields.ts';
+import type { InferenceCall, InferenceService } from './pipeline.ts';
+
+const MAX_RERANK_DOCUMENTS = 1000;
+/** About a million tokens. Long documents are split into windows, so the context length does not limit them. */
+const MAX_RERANK_CHARACTERS = 4_000_000;
+
+export interface RerankCommand {
+  model: string;
+  query: string;
+  documents: readonly string[];
+  topN: number | undefined;
+}
+
+export interface RankedDocument {
+  index: number;
+  score: number;
+}
+
+export interface RerankAnswer {
+  /** Best first; equal scores keep the order of the documents. */
+  results: RankedDocument[];
+  promptTokens: number;
+}
+
+export interface RerankService {
+  rerank(call: InferenceCall, command: RerankCommand): Promise<RerankAnswer>;
+}
+
+function checkSize({ query, documents }: RerankCommand, contextLength: number): void {
+  if (documents.length > MAX_RERANK_DOCUMENTS) {
+    throw errors.tooManyInputs(['documents'], documents.length, MAX_RERANK_DOCUMENTS);
+  }
+  if (isHopelesslyLong(query.length, contextLength)) throw errors.contextFarTooLong(['query'], contextLength);
+  const characters = documents.reduce((sum, document) => sum + document.length, 0);
+  if (characters <= MAX_RERANK_CHARACTERS) return;
+  throw new ApiError(
+    'too_many_inputs',
+    fieldText`${['documents']} has ${characters} characters in all; at most ${MAX_RERANK_CHARACTERS} are accepted in one request.`,
+    { field: ['documents'] },
+  );
+}
+
+export function createRerank({ inference }: { inference: InferenceService }): RerankService {
+  return {
+    async rerank(call, command) {
+      const { model: reference, query, documents, topN } = command;
+      const model = inference.resolve(call, reference, 'rerank');
+      checkSize(command, model.entry.contextLength);
+      const quarters = documents.reduce(
+        (sum, text) => sum + tokenQuarters(text),
+        tokenQuarters(query) * documents.length,
+      );
+      const tokens = Math.ceil(quarters / QUARTERS_PER_TOKEN);
+      const estimate = { tokens, used: { promptTokens: tokens } };
+      return inference.run(call, { model, estimate }, async (session) => {
+        const { engine, context } = session;
+        if (engine.rerank === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot rank');
+        const { scores, tokens, servedRegion } = await engine.rerank.rerank({ query, documents }, context);
+        const settled = session.settle({ promptTokens: tokens }, { region: servedRegion });
+        const results = Array.from(scores, (score, index) => ({ index, score }))
+          .sort((left, right) => right.score - left.score || left.index - right.index)
+          .slice(0, topN ?? documents.length);
+        await settled;
+        return { results, promptTokens: tokens };
+      });
+    },
+  };
+}

@@ -1,0 +1,151 @@
+import type { Pricing } from '@baobab/core/domain/model.ts';
+import { type Consumption, costNanoUsd } from '@baobab/core/domain/pricing.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { Ledger, LedgerRow } from '@baobab/core/ports/ledger.ts';
+import { createGroupCommit } from './group-commit.ts';
+
+/** A request to be billed. Time and cost are added here. */
+export interface MeteredRequest {
+  /** Billed once. The request id, or an id that is the same for every attempt, such as that of a batch line. */
+  billingId: string;
+  requestId: string;
+  accountId: string;
+  keyId: string;
+  /** The slug without a pin. */
+  model: string;
+  version: string;
+  /** Where it was served. */
+  region: string;
+  endpoint: string;
+  used: Consumption;
+  /** The current prices of the catalog. */
+  pricing: Pricing;
+  discountPercent?: number | undefined;
+  status: number;
+  durationMs: number;
+  firstTokenMs?: number | null | undefined;
+}
+
+export interface Metered {
+  costNanoUsd: number;
+  /** The time of the row. It decides which month is charged. */
+  time: number;
+  /** False: an earlier attempt, interrupted by a crash, was billed already. */
+  isNew: boolean;
+}
+
+export interface Metering {
+  /** Resolves when the row is durable. The answer must not end before. A billing id that exists already changes nothing. */
+  record(request: MeteredRequest): Promise<Metered>;
+  /** Rows that wait for a commit. */
+  readonly waiting: number;
+}
+
+export interface MeteringDependencies {
+  ledger: Ledger;
+  clock: Clock;
+  /** Called once for each new row, when it is durable. */
+  onBilled?: ((row: LedgerRow) => void) | undefined;
+  /** Requests that run, including those whose row waits. A row waits for others only while more can come. */
+  runningRequests?: (() => number) | undefined;
+  /** Rows in one commit. */
+  commitRows?: number | undefined;
+  /** `record` fails beyond it, so that a store that hangs does not fill the memory. */
+  maxWaiting?: number | undefined;
+}
+
+interface Waiting {
+  row: LedgerRow;
+  resolve(metered: Metered): void;
+  reject(error: unknown): void;
+}
+
+const FRESH_COMMITS = 2;
+
+/** A row under the request's own id cannot be in the ledger yet. Rows of repeated attempts are looked up, in commits of their own. */
+export function createMetering(dependencies: MeteringDependencies): Metering {
+  const { ledger, clock, onBilled = () => {}, runningRequests, commitRows = 500, maxWaiting = 20_000 } = dependencies;
+
+  /** Writes the rows with one call and settles their promises. `append` may return whether each row is new. */
+  async function commit(
+    group: readonly Waiting[],
+    append: (rows: readonly LedgerRow[]) => Promise<readonly boolean[]> | Promise<void>,
+  ): Promise<void> {
+    try {
+      const areNew = await append(group.map(({ row }) => row));
+      const isNew = (index: number) => !Array.isArray(areNew) || areNew[index] === true;
+      // All promises first: `onBilled` may throw.
+      group.forEach(({ row: { costNanoUsd, time }, resolve }, index) => {
+        resolve({ costNanoUsd, time, isNew: isNew(index) });
+      });
+      group.forEach(({ row }, index) => {
+        if (isNew(index)) onBilled(row);
+      });
+    } catch (error) {
+      for (const { reject } of group) reject(error);
+    }
+  }
+
+  const fresh = createGroupCommit<Waiting>({
+    most: commitRows,
+    atOnce: FRESH_COMMITS,
+    eager: true,
+    expected: runningRequests,
+    commit: (group) => {
+      const isAlone = group.length === 1 && runningRequests !== undefined && runningRequests() <= 1;
+      return commit(group, (rows) => ledger.appendFresh(rows, { isAlone }));
+    },
+  });
+  const repeatable = createGroupCommit<Waiting>({
+    most: commitRows,
+    atOnce: 1,
+    eager: false,
+    commit: (group) => commit(group, ledger.append),
+  });
+  const waiting = () => fresh.waiting + repeatable.waiting;
+
+  return {
+    get waiting() {
+      return waiting();
+    },
+    // Not an async function: it would add a promise to each of thousands of rows a second.
+    record: (request) =>
+      new Promise((resolve, reject) => {
+        if (waiting() >= maxWaiting) throw new Error(`${waiting()} ledger rows wait for the store`);
+        const commits = request.billingId === request.requestId ? fresh : repeatable;
+        commits.add({ row: toRow(request, clock.now()), resolve, reject });
+      }),
+  };
+}
+
+/** Throws on counts that are not whole numbers, before a bad row fails the commit of others. */
+function toRow(request: MeteredRequest, time: number): LedgerRow {
+  const { used, pricing, firstTokenMs = null, discountPercent = 0 } = request;
+  return {
+    billingId: request.billingId,
+    requestId: request.requestId,
+    time,
+    accountId: request.accountId,
+    keyId: request.keyId,
+    model: request.model,
+    version: request.version,
+    region: request.region,
+    endpoint: request.endpoint,
+    promptTokens: used.promptTokens,
+    completionTokens: used.completionTokens,
+    cacheReadTokens: used.cacheReadTokens,
+    audioSeconds: used.audioSeconds,
+    costNanoUsd: costNanoUsd(used, pricing, discountPercent),
+    pricing,
+    discountPercent,
+    status: request.status,
+    durationMs: wholeMs(request.durationMs),
+    firstTokenMs: firstTokenMs === null ? null : wholeMs(firstTokenMs),
+  };
+}
+
+function wholeMs(ms: number): number {
+  const rounded = Math.round(ms);
+  if (!Number.isSafeInteger(rounded)) throw new RangeError(`a duration of ${ms} ms`);
+  return rounded;
+}

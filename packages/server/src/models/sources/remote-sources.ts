@@ -1,0 +1,71 @@
+import { readFile } from 'node:fs/promises';
+import type { RemoteSourceSpec, SourceSpec } from '@baobab/core/domain/model.ts';
+import { createHubSource } from './hf.ts';
+import { createMavenRepository } from './maven-repository.ts';
+import { createNpmSource } from './npm.ts';
+import { createNpmRegistry } from './npm-registry.ts';
+import { type Environment, loadNpmSettings, type NpmSettings } from './npm-settings.ts';
+import type { ArchiveAccess } from './package-archives.ts';
+import { loadPipSettings } from './pip-settings.ts';
+import { createProxyFetch } from './proxy-fetch.ts';
+import { createPythonIndex } from './python-index.ts';
+import type { RemoteSource } from './source.ts';
+import { createZipPackageSource } from './zip-packages.ts';
+
+export interface RemoteSourcesDependencies {
+  hfEndpoint: string;
+  hfToken?: string | undefined;
+  mavenRepository: string;
+  /** For the settings of npm and pip, and for proxies. */
+  environment: Environment;
+  /** Where npm would look for a project's .npmrc. */
+  workingDirectory: string;
+}
+
+export interface RemoteSources extends AsyncDisposable {
+  /** The source and its mirrors in the order to try them; empty for files that are used in place. */
+  of(source: SourceSpec): RemoteSource[];
+}
+
+/** Opens the sources of weights. Settings of package managers are read when they are first needed. */
+export function createRemoteSources(dependencies: RemoteSourcesDependencies): RemoteSources {
+  const { environment, workingDirectory } = dependencies;
+  let npmSettings: Promise<NpmSettings> | undefined;
+  const registry = createNpmRegistry(() => {
+    npmSettings ??= loadNpmSettings(environment, workingDirectory);
+    return npmSettings;
+  });
+  const closers: (() => Promise<void>)[] = [];
+  const { fetch, close } = createProxyFetch(environment);
+  closers.push(close);
+  const hub = { endpoint: dependencies.hfEndpoint, token: dependencies.hfToken, fetch };
+  const mavenRepository = createMavenRepository({ url: dependencies.mavenRepository, fetch });
+
+  async function openIndexes(): Promise<ArchiveAccess> {
+    const { indexUrls, proxy, cert } = await loadPipSettings(environment);
+    const ca = cert === undefined ? undefined : await readFile(cert, 'utf8');
+    const { fetch, close } = createProxyFetch(environment, { proxy, ca });
+    closers.push(close);
+    return { baseUrls: indexUrls, fetch };
+  }
+  let indexes: Promise<ArchiveAccess> | undefined;
+  const index = createPythonIndex(() => {
+    indexes ??= openIndexes();
+    return indexes;
+  });
+
+  function open(spec: RemoteSourceSpec): RemoteSource {
+    if (spec.kind === 'hf') return createHubSource(spec, hub);
+    if (spec.kind === 'npm') return createNpmSource(spec, registry);
+    return createZipPackageSource(spec, spec.kind === 'maven' ? mavenRepository : index);
+  }
+
+  return {
+    of: (source) => (source.kind === 'file' ? [] : [source, ...(source.mirrors ?? [])].map(open)),
+
+    async [Symbol.asyncDispose]() {
+      await indexes?.catch(() => {});
+      await Promise.all(closers.map((close) => close()));
+    },
+  };
+}

@@ -1,0 +1,137 @@
+import { timingSafeEqual } from 'node:crypto';
+import { type ApiKey, checkUsable, type Principal } from '@baobab/core/domain/principal.ts';
+import { MINUTE_MS } from '@baobab/core/domain/time/durations.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
+import type {
+  AccountRepository,
+  KeyChange,
+  KeyRepository,
+  RevisionRepository,
+} from '@baobab/core/ports/repositories.ts';
+import { type AddressList, createAddressList } from '@baobab/core/runtime/addresses.ts';
+import { hashSecret, isPlausibleSecret } from './key-secret.ts';
+import { createPrincipalCache, remember } from './principal-cache.ts';
+
+export type ChangeListener = (isConcerned: (principal: Principal) => boolean) => void;
+
+export interface AuthenticationService {
+  /** Finds the caller by the `Authorization` header, or throws a 401 or 403. */
+  authenticate(authorization: string | undefined): Principal | Promise<Principal>;
+  /** Finds the caller of a session by the id of its key. Throws like `authenticate`. */
+  authenticateKey(keyId: string): Principal | Promise<Principal>;
+  /** Throws 403 when the key may not be used from the address. Undefined: not known, and only allowed without a list. */
+  requireAddress(principal: Principal, address: string | undefined): void;
+  /** Forgets the keys that have changed in the store. Call it a few times a second. */
+  refresh(): Promise<void>;
+  /** Forgets a key, or those of an account, that this process has changed. A new key was not known. */
+  forget(change: KeyChange): void;
+  /** Calls the listener each time keys or accounts may have changed, to ask which ones. Returns the function that ends it. */
+  onChange(listener: ChangeListener): () => void;
+  /** Writes the collected times of last use to the store. */
+  flushUses(): Promise<void>;
+}
+
+/** Rounded, so that a key causes at most one write a minute. */
+const minuteOf = (time: number): number => time - (time % MINUTE_MS);
+
+/** Compiled once for each cached key. */
+const addressLists = new WeakMap<ApiKey, AddressList>();
+
+function addressListOf(key: ApiKey): AddressList {
+  let list = addressLists.get(key);
+  if (list === undefined) {
+    list = createAddressList(key.allowedAddresses);
+    addressLists.set(key, list);
+  }
+  return list;
+}
+
+export interface AuthenticationDependencies {
+  accounts: Pick<AccountRepository, 'get'>;
+  keys: KeyRepository;
+  revisions: RevisionRepository;
+  clock: Clock;
+}
+
+export function createAuthentication(dependencies: AuthenticationDependencies): AuthenticationService {
+  const { accounts, keys, revisions, clock } = dependencies;
+  // By hash, so that no secret stays in memory longer than its request. Keys of sessions by id.
+  const cache = createPrincipalCache();
+  const uses = new Map<string, number>();
+  const writtenUses = new Map<string, number>();
+  const listeners = new Set<ChangeListener>();
+  let revision: number | undefined;
+
+  const tell: ChangeListener = (isConcerned) => {
+    for (const listener of listeners) listener(isConcerned);
+  };
+
+  async function findByHash(sentHash: string): Promise<Principal | undefined> {
+    const found = await keys.findByHash(sentHash);
+    if (found === undefined) return undefined;
+    const isEqual = timingSafeEqual(Buffer.from(found.hash, 'hex'), Buffer.from(sentHash, 'hex'));
+    return isEqual ? { account: found.account, key: found.key } : undefined;
+  }
+
+  async function findById(id: string): Promise<Principal | undefined> {
+    const key = await keys.get(id);
+    const account = key && (await accounts.get(key.accountId));
+    return key && account && { account, key };
+  }
+
+  function accept(principal: Principal | undefined): Principal {
+    if (principal === undefined) throw errors.invalidApiKey();
+    const now = clock.now();
+    checkUsable(principal, now);
+    uses.set(principal.key.id, now);
+    return principal;
+  }
+
+  const service: AuthenticationService = {
+    authenticate(authorization) {
+      if (authorization === undefined || authorization === '') throw errors.missingApiKey();
+      const secret = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+      if (secret === undefined) throw errors.unreadableApiKey();
+      const sentHash = hashSecret(secret);
+      const cached = cache.get(sentHash);
+      // A mistyped key is found by its checksum, without a lookup.
+      if (cached !== undefined || cache.isUnknown(sentHash) || !isPlausibleSecret(secret)) return accept(cached);
+      return cache.read(sentHash, () => findByHash(sentHash)).then(accept);
+    },
+    authenticateKey(keyId) {
+      const cached = cache.get(keyId);
+      return cached === undefined ? cache.read(keyId, () => findById(keyId)).then(accept) : accept(cached);
+    },
+    requireAddress({ key }, address) {
+      if (key.allowedAddresses.length === 0) return;
+      if (address === undefined || !addressListOf(key).includes(address)) throw errors.addressNotAllowed(address);
+    },
+    async refresh() {
+      const current = (await revisions.current()).keys;
+      if (current === revision) return;
+      const changes = revision === undefined ? undefined : await revisions.keyChanges(revision, current);
+      revision = current;
+      if (changes !== undefined) return tell(cache.drop(changes));
+      cache.clear();
+      tell(() => true);
+    },
+    forget(change) {
+      tell(cache.drop([change]));
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async flushUses() {
+      const gathered = [...uses]
+        .map(([id, usedAt]) => [id, minuteOf(usedAt)] as const)
+        .filter(([id, lastUsedAt]) => writtenUses.get(id) !== lastUsedAt);
+      uses.clear();
+      if (gathered.length === 0) return;
+      await keys.touch(gathered.map(([id, lastUsedAt]) => ({ id, lastUsedAt })));
+      for (const [id, lastUsedAt] of gathered) remember(writtenUses, id, lastUsedAt);
+    },
+  };
+  return service;
+}

@@ -1,0 +1,40 @@
+import type { AuditEntry } from '@baobab/core/domain/audit/entry.ts';
+import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { AuditFilter, AuditLog, AuditPosition } from '@baobab/core/ports/repositories.ts';
+
+export interface AuditPage {
+  entries: AuditEntry[];
+  /** Position of the last entry when there are more. */
+  next: AuditPosition | undefined;
+}
+
+export interface AuditService {
+  /** Newest first. */
+  list(filter: AuditFilter, page: { limit: number; before?: AuditPosition | undefined }): Promise<AuditPage>;
+  /** Removes entries that are kept no longer. */
+  sweep(): Promise<void>;
+}
+
+export interface AuditDependencies {
+  log: Pick<AuditLog, 'list' | 'removeOlder'>;
+  settings: { retentionDays: number };
+  clock: Clock;
+}
+
+export function createAudit({ log, settings, clock }: AuditDependencies): AuditService {
+  return {
+    async list(filter, { limit, before }) {
+      const found = await log.list(filter, { limit: limit + 1, before });
+      const entries = found.slice(0, limit);
+      const last = entries.at(-1);
+      const next = found.length > limit && last !== undefined ? { time: last.time, id: last.id } : undefined;
+      return { entries, next };
+    },
+    async sweep() {
+      // Group by group, so that other writes need not wait long.
+      const oldest = clock.now() - settings.retentionDays * DAY_MS;
+      while ((await log.removeOlder(oldest)) > 0);
+    },
+  };
+}

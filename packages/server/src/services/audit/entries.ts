@@ -1,0 +1,115 @@
+import type {
+  AuditAction,
+  AuditEntry,
+  AuditedChange,
+  AuditTarget,
+  ChangeOrigin,
+} from '@baobab/core/domain/audit/entry.ts';
+import { type AuditedFields, fieldChanges, initialFields, shortText } from '@baobab/core/domain/audit/field-changes.ts';
+import type { Account, ApiKey } from '@baobab/core/domain/principal.ts';
+import { createOrderedId } from '@baobab/core/runtime/ids.ts';
+
+const shortOrNull = (text: string | null): string | null => (text === null ? null : shortText(text));
+
+export function auditEntry({ via, actor, ...where }: ChangeOrigin, change: AuditedChange, now: number): AuditEntry {
+  const { action, target, changes } = change;
+  return {
+    id: createOrderedId('audit', now),
+    time: now,
+    ...where,
+    via,
+    actor: { ...actor, name: shortOrNull(actor.name), host: shortOrNull(actor.host) },
+    action,
+    target: { ...target, id: shortText(target.id), name: shortText(target.name) },
+    changes,
+  };
+}
+
+type Owner = Pick<Account, 'id' | 'name'>;
+
+const keyTarget = ({ id, name }: ApiKey, owner: Owner): AuditTarget => ({
+  kind: 'key',
+  id,
+  name,
+  accountId: owner.id,
+  accountName: owner.name,
+});
+
+const accountTarget = ({ id, name }: Owner): AuditTarget => ({
+  kind: 'account',
+  id,
+  name,
+  accountId: id,
+  accountName: name,
+});
+
+/** All that can be changed of a key. Not its secret, and not its hash. */
+const keyFields = (key: ApiKey): AuditedFields => ({
+  name: key.name,
+  scopes: key.scopes,
+  allowedModels: key.allowedModels,
+  allowedRegions: key.allowedRegions,
+  allowedAddresses: key.allowedAddresses,
+  rpm: key.rpm,
+  tpm: key.tpm,
+  concurrency: key.concurrency,
+  monthlyBudgetNanoUsd: key.monthlyBudgetNanoUsd,
+  expiresAt: key.expiresAt,
+  revokedAt: key.revokedAt,
+});
+
+const accountFields = (account: Account): AuditedFields => ({
+  rpm: account.rpm,
+  tpm: account.tpm,
+  concurrency: account.concurrency,
+  monthlyBudgetNanoUsd: account.monthlyBudgetNanoUsd,
+  zeroRetention: account.zeroRetention,
+  storePrompts: account.storePrompts,
+  fileRetentionDays: account.fileRetentionDays,
+  aliases: account.aliases.map(({ name, model }) => `${name}=${model}`),
+  suspendedAt: account.suspendedAt,
+  deletedAt: account.deletedAt,
+  erasedAt: account.erasedAt,
+});
+
+/** Entries about keys and accounts, for their repositories. */
+export interface ChangeEntries {
+  /** `rotatedFrom`: the old key of a rotation. */
+  keyCreated(key: ApiKey, owner: Owner, rotatedFrom?: string): AuditEntry;
+  /** `replacedBy`: the new key of a rotation. */
+  keyChanged(
+    action: AuditAction,
+    owner: Owner,
+    replacedBy?: string,
+  ): (before: ApiKey, after: ApiKey) => AuditEntry | undefined;
+  accountCreated(account: Account): AuditEntry;
+  accountChanged(action: AuditAction): (before: Account, after: Account) => AuditEntry | undefined;
+}
+
+export function changeEntries(by: ChangeOrigin, now: number): ChangeEntries {
+  const entry = (change: AuditedChange) => (change.changes.length === 0 ? undefined : auditEntry(by, change, now));
+  return {
+    keyCreated(key, owner, rotatedFrom) {
+      const changes = initialFields({ ...keyFields(key), name: undefined, rotatedFrom });
+      return auditEntry(by, { action: 'key.created', target: keyTarget(key, owner), changes }, now);
+    },
+    keyChanged: (action, owner, replacedBy) => (before, after) =>
+      entry({
+        action,
+        target: keyTarget(before, owner),
+        changes: fieldChanges(keyFields(before), { ...keyFields(after), replacedBy }),
+      }),
+    accountCreated: (account) =>
+      auditEntry(
+        by,
+        { action: 'account.created', target: accountTarget(account), changes: initialFields(accountFields(account)) },
+        now,
+      ),
+    accountChanged: (action) => (before, after) =>
+      entry({
+        action,
+        target: accountTarget(before),
+        changes: fieldChanges(accountFields(before), accountFields(after)),
+      }),
+  };
+}

@@ -1,0 +1,135 @@
+import type { Batch } from '@baobab/core/domain/batch.ts';
+import type { StoredFile } from '@baobab/core/domain/file.ts';
+import type { FileRepository } from '@baobab/core/ports/files.ts';
+import type { FilesService } from '../files/files.ts';
+import { type BatchEndDependencies, createBatchEnd } from './batch-end.ts';
+import type { BatchShare } from './batch-share.ts';
+import type { LineSignals } from './line-run.ts';
+import { createResultWriter } from './result-writer.ts';
+import { createSliceRun, type SliceRunDependencies } from './slice-run.ts';
+import { validateInput } from './validation.ts';
+
+export interface BatchJobDependencies extends BatchEndDependencies, Omit<SliceRunDependencies, 'batches' | 'files'> {
+  fileRecords: FileRepository;
+  files: Pick<FilesService, 'open' | 'store'>;
+}
+
+export interface JobSignals extends LineSignals {
+  /** Leave everything as it is: the server stops, or another process has taken over. */
+  pause: AbortSignal;
+  /** Start no more lines, but finish a validation, which would begin again. */
+  yield: AbortSignal;
+}
+
+const INPUT_GONE = {
+  code: 'input_file_gone',
+  message: 'The input file is gone.',
+  param: 'inputFileId',
+  line: null,
+};
+
+/** What the steps of one job share. */
+interface Job {
+  share: BatchShare;
+  input: StoredFile;
+  signals: JobSignals;
+}
+
+/** Does what this process can do for a batch now: validates it, works on its slices, writes its result files. */
+export function createBatchJob(dependencies: BatchJobDependencies) {
+  const { batches, batchSlices, fileRecords, files, blobs, format, identity, clock } = dependencies;
+  const slices = createSliceRun(dependencies);
+  const end = createBatchEnd(dependencies);
+
+  const isExpired = (batch: Batch) => clock.now() >= batch.expiresAt;
+
+  async function current(id: string): Promise<Batch> {
+    const batch = await batches.get(id);
+    if (batch === undefined) throw new Error(`the batch ${id} is gone`);
+    return batch;
+  }
+
+  async function claimWhole(share: BatchShare): Promise<boolean> {
+    const now = clock.now();
+    share.whole ||= await batches.claimWhole(share.owned, { now, until: now + identity.leaseMs });
+    return share.whole;
+  }
+
+  /** False: the batch has ended, because no line can run. */
+  async function validate(batch: Batch, { share, input, signals }: Job): Promise<boolean> {
+    const { owned } = share;
+    await batches.restart(owned);
+    const results = createResultWriter({
+      batchId: owned.id,
+      blobs,
+      clock,
+      record: ({ lines }) => batches.record(owned, lines),
+    });
+    const content = () => files.open(input);
+    const validated = await validateInput({ batch, input, content, results, format, signal: signals.stop });
+    await results.flush();
+    if (validated === undefined || signals.pause.aborted) return true;
+    // A renewal that arrives later finds nothing to renew.
+    share.whole = !validated.usable;
+    if (validated.usable) {
+      await batches.begin(owned, { ...validated, now: clock.now() });
+      return true;
+    }
+    const { problems } = validated;
+    await end.withoutResults({ batch, ownerId: owned.ownerId, outcome: 'failed', problems });
+    return false;
+  }
+
+  async function finish({ share, input }: Job): Promise<void> {
+    const batch = await current(share.owned.id);
+    const ending = { batch, input, ownerId: share.owned.ownerId };
+    if (batch.status === 'cancelling') await end.withResults({ ...ending, outcome: 'cancelled' });
+    else if (batch.status === 'finalizing') {
+      const late = (batch.finalizingAt ?? 0) >= batch.expiresAt;
+      await end.withResults({ ...ending, outcome: late ? 'expired' : 'completed' });
+    }
+    // It expired before it was validated, so it has no lines.
+    else if (batch.status === 'validating' && isExpired(batch)) {
+      await end.withResults({ ...ending, outcome: 'expired' });
+    }
+  }
+
+  /** True when all slices are finished, or the batch was cancelled and no process works on it any more. */
+  async function runSlices(batch: Batch, { share, input, signals }: Job): Promise<boolean> {
+    const isOver = () => signals.pause.aborted || signals.yield.aborted;
+    const job = { batch, input, share };
+    const stop = AbortSignal.any([signals.stop, signals.yield]);
+    if (!isExpired(batch)) await slices.run(job, { stop, abort: signals.abort });
+    if (isOver()) return false;
+    await giveBack(share);
+    if (isExpired(batch)) await slices.expire(job, signals.pause);
+    if (isOver()) return false;
+    const { status } = await current(batch.id);
+    return (status === 'finalizing' || status === 'cancelling') && claimWhole(share);
+  }
+
+  async function giveBack({ owned, running }: BatchShare): Promise<void> {
+    running.clear();
+    await batchSlices.release(owned);
+  }
+
+  return async function work(share: BatchShare, signals: JobSignals): Promise<void> {
+    const { id, ownerId } = share.owned;
+    let batch = await current(id);
+    const input = await fileRecords.attached(id);
+    // A batch in progress is owned only by a process that found its input gone, and that was then interrupted.
+    const wasGone = share.whole && batch.status === 'in_progress';
+    if (input === undefined || wasGone || (await blobs.stat(input.blobKey)) === undefined) {
+      if (!(await claimWhole(share))) throw new Error(`the input of the batch ${id} is gone`);
+      batch = await current(id);
+      return end.withResults({ batch, ownerId, outcome: 'failed', problems: [INPUT_GONE] });
+    }
+    const job: Job = { share, input, signals };
+
+    if (share.whole && batch.status === 'validating' && !isExpired(batch)) {
+      if (!(await validate(batch, job)) || signals.pause.aborted) return;
+    }
+    if (!share.whole && !(await runSlices(batch, job))) return;
+    if (!signals.pause.aborted) await finish(job);
+  };
+}

@@ -1,0 +1,134 @@
+import { repeatWork } from '@baobab/core/domain/attempts.ts';
+import type { Batch, BatchEndpoint } from '@baobab/core/domain/batch.ts';
+import type { BatchRequest, LineResult } from '@baobab/core/domain/batch-line.ts';
+import { BATCH_OPERATIONS } from '@baobab/core/domain/operations.ts';
+import type { Account, Principal } from '@baobab/core/domain/principal.ts';
+import type { BatchLane } from '@baobab/core/engine/engine.ts';
+import type { ApiError } from '@baobab/core/errors/api-error.ts';
+import { toClientError } from '@baobab/core/errors/store-unavailable.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { Logger } from '@baobab/core/ports/logger.ts';
+import type { RequestSink } from '@baobab/core/ports/request-log.ts';
+import { createId } from '@baobab/core/runtime/ids.ts';
+import type { LineLanes } from '../../admission/line-lanes.ts';
+import type { InferenceCall } from '../../inference/pipeline.ts';
+import { waited } from '../processes/outage-patience.ts';
+import type { KeyAuthority } from './key-authority.ts';
+import { createLineTrace } from './line-trace.ts';
+
+/** Runs the body of one line as the endpoint would run the body of a request. */
+export interface LineExecutor {
+  /** Returns the JSON of the answer. Throws what the endpoint would throw. */
+  execute(endpoint: BatchEndpoint, body: unknown, call: InferenceCall): Promise<Uint8Array>;
+  /** The JSON of an error, in the shape of the endpoint. */
+  errorBody(endpoint: BatchEndpoint, error: ApiError, requestId: string): Uint8Array;
+}
+
+export interface LineRunDependencies {
+  executor: LineExecutor;
+  authority: KeyAuthority;
+  lanes: Pick<LineLanes, 'take'>;
+  /** Where the body of a line runs. */
+  laneOf(body: unknown, account: Account | undefined): BatchLane;
+  discountPercent: number;
+  clock: Clock;
+  /** For durations. */
+  steadyClock: Clock;
+  logger: Pick<Logger, 'error'>;
+  /** Gets the lines that have ended. */
+  requests?: RequestSink | undefined;
+}
+
+export interface LineSignals {
+  /** Start no new attempt: the batch was cancelled or expired, or the server stops. */
+  stop: AbortSignal;
+  /** Abort running attempts. */
+  abort: AbortSignal;
+}
+
+/** A batch and the account that it belongs to, if its key may still be used. */
+export interface OwnedBatch {
+  batch: Batch;
+  owner: Account | undefined;
+}
+
+export interface LineRun {
+  withOwner(batch: Batch): Promise<OwnedBatch>;
+  /** Waits for a slot and holds it while the line runs. Undefined: it was stopped and may run again. */
+  run(
+    owned: OwnedBatch,
+    line: { number: number; request: BatchRequest },
+    signals: LineSignals,
+  ): Promise<LineResult | undefined>;
+}
+
+export function createLineRun(dependencies: LineRunDependencies): LineRun {
+  const { executor, authority, lanes, laneOf, discountPercent, clock, steadyClock, logger, requests } = dependencies;
+
+  return {
+    async withOwner(batch) {
+      // A key that may not be used any more fails when the line runs.
+      const principal = await authority.principal(batch.keyId, []).catch(() => undefined);
+      return { batch, owner: principal?.account };
+    },
+    async run({ batch, owner }, { number, request }, { stop, abort }) {
+      const takeSlot = () =>
+        lanes.take(laneOf(request.body, owner), { accountId: batch.accountId, batchId: batch.id }, stop);
+      let slot = await takeSlot();
+      if (slot === undefined) return undefined;
+      let counted = 0;
+      try {
+        while (true) {
+          const requestId = createId('req', clock.now());
+          const startedAt = steadyClock.now();
+          const trace = createLineTrace(requestId);
+          let principal: Principal | undefined;
+          const record = (status: number, code: string | null) => {
+            const end = { status, code, time: clock.now(), durationMs: steadyClock.now() - startedAt };
+            if (principal !== undefined) requests?.record(trace.entry(batch, principal, end));
+          };
+          try {
+            principal = await authority.principal(batch.keyId, ['batches.create', BATCH_OPERATIONS[batch.endpoint]]);
+            const body = await executor.execute(batch.endpoint, request.body, {
+              requestId,
+              principal,
+              regionPin: undefined,
+              signal: abort,
+              priority: 'batch',
+              endpoint: batch.endpoint,
+              // The same for every attempt, so that a line that ran before a crash is billed once.
+              billingId: `${batch.id}:${number}`,
+              wholeAnswersOnly: true,
+              discountPercent,
+              ...trace.callbacks,
+            });
+            record(200, null);
+            return { status: 200, requestId, body };
+          } catch (error) {
+            if (abort.aborted) return undefined;
+            const failure = toClientError(error);
+            const next = repeatWork({ failure, counted, hasDeadline: true });
+            if (next === undefined) {
+              if (failure.status >= 500) {
+                logger.error(
+                  { err: failure.cause ?? failure, batch: batch.id, line: number },
+                  'a batch line failed, recording the error as its result',
+                );
+              }
+              record(failure.status, failure.code);
+              const body = executor.errorBody(batch.endpoint, failure, requestId);
+              return { status: failure.status, requestId, body };
+            }
+            if (next.counts) counted += 1;
+            slot.release();
+            if (!(await waited(next.waitMs, stop))) return undefined;
+            slot = await takeSlot();
+            if (slot === undefined) return undefined;
+          }
+        }
+      } finally {
+        slot?.release();
+      }
+    },
+  };
+}

@@ -1,0 +1,55 @@
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { KeyRepository } from '@baobab/core/ports/repositories.ts';
+import type { RequestEntry, RequestFilter, RequestLog, RequestPosition } from '@baobab/core/ports/request-log.ts';
+import type { RequestRecorder } from './request-recorder.ts';
+
+export interface NamedRequest extends RequestEntry {
+  /** Null: the key is gone. */
+  keyName: string | null;
+}
+
+export interface RequestPage {
+  entries: NamedRequest[];
+  /** Position of the last entry when there are more. */
+  next: RequestPosition | undefined;
+}
+
+export interface RequestsService {
+  /** Newest first. */
+  list(filter: RequestFilter, page: { limit: number; before?: RequestPosition | undefined }): Promise<RequestPage>;
+  /** Throws 404 when the account has no such request. Undefined: any account. */
+  get(id: string, accountId: string | undefined): Promise<NamedRequest>;
+  withNames(entries: readonly RequestEntry[]): Promise<NamedRequest[]>;
+}
+
+export interface RequestsDependencies {
+  log: Pick<RequestLog, 'list'>;
+  recorder: Pick<RequestRecorder, 'flush'>;
+  keys: Pick<KeyRepository, 'get'>;
+}
+
+export function createRequests({ log, recorder, keys }: RequestsDependencies): RequestsService {
+  async function withNames(entries: readonly RequestEntry[]): Promise<NamedRequest[]> {
+    const ids = [...new Set(entries.map(({ keyId }) => keyId))];
+    const names = new Map(await Promise.all(ids.map(async (id) => [id, (await keys.get(id))?.name ?? null] as const)));
+    return entries.map((entry) => ({ ...entry, keyName: names.get(entry.keyId) ?? null }));
+  }
+
+  return {
+    withNames,
+    async list(filter, { limit, before }) {
+      await recorder.flush();
+      const found = await log.list(filter, { limit: limit + 1, before });
+      const entries = await withNames(found.slice(0, limit));
+      const last = entries.at(-1);
+      const next = found.length > limit && last !== undefined ? { time: last.time, id: last.id } : undefined;
+      return { entries, next };
+    },
+    async get(id, accountId) {
+      await recorder.flush();
+      const [found] = await withNames(await log.list({ id, accountId }, { limit: 1 }));
+      if (found === undefined) throw errors.requestNotFound(id);
+      return found;
+    },
+  };
+}

@@ -1,0 +1,219 @@
+import type { ChatEvent, TokenLogprob, TokenUsage } from '@baobab/core/engine/engine.ts';
+import { createInnerText, type InnerText } from '@baobab/core/runtime/inner-text.ts';
+import { countOf } from '../answer-fields.ts';
+import { estimateTokens } from '../token-estimate.ts';
+import { ToolCalls, type WireToolCall } from './tool-calls.ts';
+
+type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];
+
+/** The fields we read of a chat or completion answer, streamed or whole. */
+interface WireChunk {
+  error?: unknown;
+  choices?: WireChoice[];
+  usage?: WireUsage | null;
+  /** llama-server with `timings_per_token`. */
+  timings?: { prompt_n?: number; cache_n?: number; predicted_n?: number };
+}
+interface WireChoice {
+  delta?: WireDelta;
+  message?: WireDelta;
+  text?: string;
+  finish_reason?: string | null;
+  /** vLLM: the stop sequence, or the id of a token. */
+  stop_reason?: string | number | null;
+  logprobs?: WireLogprobs | null;
+}
+interface WireDelta {
+  content?: string | null;
+  reasoning?: string | null;
+  reasoning_content?: string | null;
+  tool_calls?: WireToolCall[] | null;
+}
+interface WireUsage {
+  prompt_tokens?: number;
+  completion_tokens?: number;
+  prompt_tokens_details?: { cached_tokens?: number } | null;
+  cache_read_tokens?: number;
+}
+interface WireLogprobs {
+  content?: WireTokenLogprob[] | null;
+  tokens?: string[];
+  token_logprobs?: (number | null)[];
+  top_logprobs?: (Record<string, number> | null)[];
+}
+interface WireTokenLogprob {
+  token: string;
+  logprob: number;
+  bytes?: number[] | null;
+  top_logprobs?: WireTokenLogprob[];
+}
+
+export interface ChatChunks {
+  /** Adds the events of one chunk to `out`. Returns the chunk instead if it reports a failure. */
+  read(payload: string, out: ChatEvent[]): unknown;
+  /** The same for an answer that is one piece of JSON. */
+  readWhole(answer: unknown, out: ChatEvent[]): unknown;
+  readonly usage: TokenUsage;
+  /** Whether the upstream reported the prompt's tokens. */
+  readonly promptIsCounted: boolean;
+  /** Whether the upstream reported how much of the prompt was cached. */
+  readonly cachedIsCounted: boolean;
+  readonly reason: EndReason | undefined;
+  readonly stopSequence: string | undefined;
+  readonly done: boolean;
+}
+
+/** Used until the upstream has counted. */
+interface Estimates {
+  promptTokens: number;
+  /** No answer has more. */
+  mostCompletionTokens: number;
+}
+
+export const createChatChunks = (estimates: Estimates): ChatChunks => new AnswerChunks(estimates);
+
+/**
+ * Turns the chunks of one answer into events and counts tokens. Runs once for each token: it parses once and copies nothing. A class,
+ * because V8 makes an object with getters a hash table.
+ */
+class AnswerChunks implements ChatChunks {
+  readonly usage: TokenUsage;
+  promptIsCounted = false;
+  cachedIsCounted = false;
+  reason: EndReason | undefined;
+  stopSequence: string | undefined;
+  done = false;
+  readonly #mostCompletionTokens: number;
+  #completionIsCounted = false;
+  #toolCalls: ToolCalls | undefined;
+  /** Templates put line breaks between the thoughts and their tags. */
+  #thoughts: InnerText | undefined;
+
+  constructor({ promptTokens, mostCompletionTokens }: Estimates) {
+    this.usage = { promptTokens, completionTokens: 0, cachedTokens: 0 };
+    this.#mostCompletionTokens = mostCompletionTokens;
+  }
+
+  read(payload: string, out: ChatEvent[]): unknown {
+    if (payload === '[DONE]') {
+      this.done = true;
+      return undefined;
+    }
+    return this.#readChunk(JSON.parse(payload), out);
+  }
+
+  readWhole(answer: unknown, out: ChatEvent[]): unknown {
+    const before = out.length;
+    const reported = this.#readChunk((answer ?? {}) as WireChunk, out);
+    if (!this.#completionIsCounted) {
+      const estimate = Math.min(estimateEvents(out.slice(before)), this.#mostCompletionTokens);
+      this.usage.completionTokens = Math.max(this.usage.completionTokens, estimate);
+    }
+    return reported;
+  }
+
+  #readChunk(chunk: WireChunk, out: ChatEvent[]): unknown {
+    if (chunk.error) return chunk;
+    this.#readUsage(chunk);
+    const choice = chunk.choices?.[0];
+    if (choice === undefined) return undefined;
+    // vLLM and Ollama report a failed generation in the finish reason instead of in an error.
+    if (choice.finish_reason === 'abort' || choice.finish_reason === 'error') {
+      return { error: { message: `the upstream ended with '${choice.finish_reason}'`, code: 500 } };
+    }
+    this.#readChoice(choice, out);
+    return undefined;
+  }
+
+  #readUsage({ usage: reported, timings }: WireChunk): void {
+    if (reported) {
+      this.#setPrompt(countOf(reported.prompt_tokens));
+      this.#setCompletion(countOf(reported.completion_tokens));
+      this.#setCached(countOf(reported.prompt_tokens_details?.cached_tokens ?? reported.cache_read_tokens));
+      return;
+    }
+    const evaluated = countOf(timings?.prompt_n);
+    if (evaluated === undefined) return;
+    const cached = countOf(timings?.cache_n) ?? 0;
+    this.#setPrompt(evaluated + cached);
+    this.#setCached(cached);
+    this.#setCompletion(countOf(timings?.predicted_n));
+  }
+
+  #setPrompt(tokens: number | undefined): void {
+    if (tokens === undefined) return;
+    this.usage.promptTokens = tokens;
+    this.promptIsCounted = true;
+  }
+
+  #setCompletion(tokens: number | undefined): void {
+    if (tokens === undefined) return;
+    this.usage.completionTokens = tokens;
+    this.#completionIsCounted = true;
+  }
+
+  #setCached(tokens: number | undefined): void {
+    if (tokens === undefined) return;
+    this.usage.cachedTokens = Math.min(tokens, this.usage.promptTokens);
+    this.cachedIsCounted = true;
+  }
+
+  #readChoice(choice: WireChoice, out: ChatEvent[]): void {
+    const before = out.length;
+    const delta = choice.delta ?? choice.message;
+    const reasoning = delta?.reasoning ?? delta?.reasoning_content;
+    const thoughts = reasoning ? this.#innerThoughts(reasoning) : '';
+    if (thoughts) out.push({ type: 'reasoning-delta', text: thoughts });
+    const given = delta?.content ?? choice.text;
+    // Some upstreams send content parts.
+    const text = typeof given === 'string' ? given : '';
+    const logprobs = choice.logprobs ? readLogprobs(choice.logprobs) : undefined;
+    if (logprobs !== undefined && logprobs.length > 0) out.push({ type: 'text-delta', text, logprobs });
+    else if (text) out.push({ type: 'text-delta', text });
+    if (delta?.tool_calls) {
+      this.#toolCalls ??= new ToolCalls();
+      for (const call of delta.tool_calls) out.push(this.#toolCalls.read(call));
+    }
+    // One delta is about one token. The upstream's own counts replace this as soon as it sends them.
+    if (!this.#completionIsCounted && (out.length > before || reasoning)) {
+      this.usage.completionTokens += logprobs?.length || 1;
+    }
+    if (choice.finish_reason)
+      this.reason = endReason(choice.finish_reason, this.#toolCalls !== undefined && this.#toolCalls.count > 0);
+    if (typeof choice.stop_reason === 'string') this.stopSequence = choice.stop_reason;
+  }
+
+  #innerThoughts(text: string): string {
+    this.#thoughts ??= createInnerText();
+    return this.#thoughts.push(text);
+  }
+}
+
+function estimateEvents(events: readonly ChatEvent[]): number {
+  const texts = events.map((event) => {
+    if (event.type === 'text-delta' || event.type === 'reasoning-delta') return event.text;
+    return event.type === 'tool-call-delta' ? `${event.name ?? ''}${event.argumentsDelta}` : '';
+  });
+  return estimateTokens(texts.join(''));
+}
+
+function endReason(given: string, calledTools: boolean): EndReason {
+  if (given === 'length' || given === 'tool_calls') return given;
+  // Older Ollama says `stop` after tool calls, and old OpenAI dialects `function_call`.
+  return calledTools || given === 'function_call' ? 'tool_calls' : 'stop';
+}
+
+const bytesOf = (token: string): readonly number[] => [...Buffer.from(token, 'utf8')];
+
+function readLogprobs({ content, tokens, token_logprobs, top_logprobs }: WireLogprobs): TokenLogprob[] {
+  if (content)
+    return content.map((entry) => ({ ...tokenLogprob(entry), top: (entry.top_logprobs ?? []).map(tokenLogprob) }));
+  return (tokens ?? []).map((token, i) => ({
+    ...tokenLogprob({ token, logprob: token_logprobs?.[i] ?? 0 }),
+    top: Object.entries(top_logprobs?.[i] ?? {}).map(([other, logprob]) => tokenLogprob({ token: other, logprob })),
+  }));
+}
+
+function tokenLogprob({ token, logprob, bytes }: WireTokenLogprob): Omit<TokenLogprob, 'top'> {
+  return { token, logprob, bytes: bytes ?? bytesOf(token) };
+}

@@ -1,0 +1,241 @@
+import { estimateTokens } from '@baobab/core/domain/text-size.ts';
+import type {
+  CallContext,
+  ChatCapability,
+  ChatEvent,
+  ChatRequest,
+  GenerationSink,
+  TokenUsage,
+} from '@baobab/core/engine/engine.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { FieldPath } from '@baobab/core/errors/fields.ts';
+import { UpstreamFailure } from '../failure/failure.ts';
+import { prefixKey } from '../routing/affinity.ts';
+import type { CachedTokensEstimate } from '../routing/prefix-memory.ts';
+import type { Route } from '../routing/router.ts';
+import type { UpstreamCall } from '../routing/upstream-call.ts';
+import { estimatePromptTokens, imageTokens } from '../token-estimate.ts';
+import { countAtUpstream } from '../upstream-tokenizer.ts';
+import { type ChatChunks, createChatChunks } from './answer.ts';
+import { chatBody, isStreamed } from './request.ts';
+import { createEventScrubber } from './scrubbed-events.ts';
+import { type ChatReader, createStreamReader, createWholeReader } from './stream.ts';
+import { createWrittenCall } from './written-call.ts';
+
+const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
+
+export const createRemoteChat = (route: Route): ChatCapability => ({
+  generate: (request, context, sink) => new RoutedGeneration(route, request, context).run(sink),
+});
+
+interface Opened {
+  reader: ChatReader;
+  events: ChatEvent[] | undefined;
+}
+
+/** A class: thousands of streams may be open. */
+class RoutedGeneration {
+  readonly #route: Route;
+  readonly #request: ChatRequest;
+  readonly #context: CallContext;
+  readonly #estimatedPromptTokens: number;
+  #chunks: ChatChunks | undefined;
+  #region: string | undefined;
+  #estimateCached: CachedTokensEstimate | undefined;
+
+  constructor(route: Route, request: ChatRequest, context: CallContext) {
+    this.#route = route;
+    this.#request = request;
+    this.#context = context;
+    this.#estimatedPromptTokens = Math.min(estimatePromptTokens(request), route.contextLength);
+  }
+
+  async run(sink: GenerationSink): Promise<void> {
+    const request = this.#request;
+    let opened: [Opened, UpstreamCall];
+    try {
+      const key = () => prefixKey(this.#context.accountId, request);
+      opened = await this.#route.open(this.#context, (each) => this.#attempt(each), key);
+    } catch (error) {
+      sink.used(this.#usage(), this.#region);
+      throw error;
+    }
+    const [{ reader, events: firstEvents }, call] = opened;
+    const { usage } = reader.chunks;
+    const { credentials } = call.upstream;
+    const scrubber = credentials.length > 0 ? createEventScrubber(credentials) : undefined;
+    const written = createWrittenCall(request);
+    let wholeText = '';
+    const hand = (events: readonly ChatEvent[]): boolean | Promise<boolean> => {
+      const seen = scrubber?.push(events) ?? events;
+      if (request.wholeAnswer) wholeText += textOf(seen);
+      const handed = handEach(written?.push(seen) ?? seen, sink);
+      return handed instanceof Promise ? handed.then(() => !written?.isIdle) : !written?.isIdle;
+    };
+    let failure: UpstreamFailure | undefined;
+    try {
+      await sink.deliver({ type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens });
+      let isWanted = firstEvents !== undefined && (await hand(firstEvents));
+      if (isWanted) await reader.deliver(hand);
+      while (isWanted && !written?.isIdle) {
+        const events = await reader.read();
+        isWanted = events !== undefined && (await hand(events));
+      }
+      if (scrubber !== undefined)
+        for (const event of scrubber.end()) await handEach(written?.push([event]) ?? [event], sink);
+      if (written !== undefined) await handEach(written.end(), sink);
+      if (!reader.chunks.promptIsCounted) {
+        usage.promptTokens = await countPrompt(request, call, this.#estimatedPromptTokens);
+      }
+      const { reason: given, stopSequence } = reader.chunks;
+      if (given !== undefined || reader.chunks.done) {
+        call.upstream.learned.reportsCachedTokens = reader.chunks.cachedIsCounted;
+        call.upstream.prefixes?.observe(usage.cachedTokens);
+      }
+      const reason = written?.isCall ? 'tool_calls' : (given ?? 'stop');
+      await sink.deliver({
+        type: 'end',
+        reason,
+        usage: this.#usage(),
+        ...(stopSequence !== undefined && { stopSequence }),
+      });
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      failure = error;
+      if (written !== undefined && error.kind !== 'cancelled') await handEach(written.release(), sink);
+      if (error.kind === 'reset' || error.kind === 'broken') {
+        throw errors.modelUnavailable(this.#route.slug, 'its answer broke off', error);
+      }
+      // A client that streams has the text already.
+      throw error.kind === 'unparsed' ? error.apiError.withQuote(wholeText) : error.apiError;
+    } finally {
+      reader.close();
+      call.release(failure);
+      sink.used(this.#usage(), this.#region);
+    }
+  }
+
+  #usage(): TokenUsage {
+    const chunks = this.#chunks;
+    if (chunks === undefined) return NO_USAGE;
+    const isInterrupted = chunks.reason === undefined && !chunks.done;
+    if (!isInterrupted || chunks.cachedIsCounted || this.#estimateCached === undefined) return { ...chunks.usage };
+    return { ...chunks.usage, cachedTokens: this.#estimateCached(chunks.usage.promptTokens) };
+  }
+
+  /** Nothing has been passed on before the first events, so another upstream may still take over. */
+  async #attempt(call: UpstreamCall): Promise<Opened> {
+    const request = this.#request;
+    const { accountId, signal } = this.#context;
+    const chunks = createChatChunks({
+      promptTokens: this.#estimatedPromptTokens,
+      mostCompletionTokens: request.maxTokens ?? Infinity,
+    });
+    const { learned, prefixes } = call.upstream;
+    this.#estimateCached = learned.reportsCachedTokens ? prefixes?.estimator(accountId, request) : undefined;
+    let reader: ChatReader | undefined;
+    try {
+      reader = await this.#send(call, chunks);
+      const events = await reader.read();
+      if (learned.reportsCachedTokens !== false) prefixes?.remember(accountId, request);
+      return { reader, events };
+    } catch (error) {
+      reader?.close();
+      // An attempt that failed before any event has used nothing.
+      if (!signal.aborted) this.#chunks = undefined;
+      throw error;
+    }
+  }
+
+  async #send(call: UpstreamCall, chunks: ChatChunks): Promise<ChatReader> {
+    const route = this.#route;
+    const request = this.#request;
+    const { learned } = call.upstream;
+    const isChat = 'messages' in request.prompt;
+    const bounded = isChat || request.maxTokens !== undefined ? request : await fillContext(route, request, call);
+    const field = fieldOf(request);
+    const { beforeChat } = call.upstream.dialect;
+    if (beforeChat !== undefined) {
+      const { contextLength } = route;
+      await beforeChat(request, {
+        model: call.upstream.model,
+        contextLength,
+        field,
+        send: (sent) => call.fetchJson(sent),
+      });
+    }
+    for (;;) {
+      const message = {
+        base: 'api' as const,
+        route: isChat ? '/chat/completions' : '/completions',
+        body: chatBody(bounded, call.upstream, this.#context.accountId),
+        field,
+      };
+      try {
+        if (isStreamed(request, call.upstream)) {
+          const answer = await call.stream({ ...message, accept: 'text/event-stream' });
+          this.#accepted(call, chunks);
+          return createStreamReader(answer, { call, field, chunks });
+        }
+        this.#accepted(call, chunks);
+        const { json } = await call.fetchJson({ ...message, answersWhenComplete: true });
+        return createWholeReader(json, { call, field, chunks });
+      } catch (error) {
+        const wanted =
+          error instanceof UpstreamFailure && /unsupported.*max_tokens.*max_completion_tokens/is.test(error.detail);
+        if (!wanted || learned.wantsMaxCompletionTokens) throw error;
+        learned.wantsMaxCompletionTokens = true;
+      }
+    }
+  }
+
+  /** The upstream has the request: a client that leaves from now on has used its prompt. */
+  #accepted(call: UpstreamCall, chunks: ChatChunks): void {
+    this.#chunks = chunks;
+    this.#region = call.upstream.region;
+  }
+}
+
+const textOf = (events: readonly ChatEvent[]): string =>
+  events.map((event) => (event.type === 'text-delta' ? event.text : '')).join('');
+
+const fieldOf = ({ prompt }: ChatRequest): FieldPath => ['messages' in prompt ? 'messages' : 'prompt'];
+
+/** Without a promise while the sink returns none. */
+function handEach(events: readonly ChatEvent[], sink: GenerationSink): void | Promise<void> {
+  for (let index = 0; index < events.length; index += 1) {
+    const taken = sink.deliver(events[index] as ChatEvent);
+    if (taken instanceof Promise) return handRest(taken, events.slice(index + 1), sink);
+  }
+}
+
+async function handRest(taken: Promise<void>, rest: readonly ChatEvent[], sink: GenerationSink): Promise<void> {
+  await taken;
+  for (const event of rest) await sink.deliver(event);
+}
+
+/** By default /completions stops after 16 tokens, so "as many as fit" has to be a number. */
+async function fillContext(route: Route, request: ChatRequest, call: UpstreamCall): Promise<ChatRequest> {
+  const promptTokens = await countPrompt(request, call, mostPromptTokens(request));
+  return { ...request, maxTokens: Math.max(1, route.contextLength - promptTokens) };
+}
+
+/** Twice the tokens of English text, or the most that a text in another script has. */
+const mostPromptTokens = (request: ChatRequest): number => {
+  const { prompt } = request;
+  if (!('text' in prompt)) return estimatePromptTokens(request);
+  return Math.max(Math.ceil(prompt.text.length / 2), estimateTokens(prompt.text));
+};
+
+async function countPrompt(request: ChatRequest, call: UpstreamCall, estimate: number): Promise<number> {
+  const { prompt } = request;
+  if ('tokens' in prompt) return prompt.tokens.length;
+  const messages = 'text' in prompt ? [] : prompt.messages;
+  const text = 'text' in prompt ? prompt.text : messages.map((message) => message.content).join('\n');
+  try {
+    const counted = (await countAtUpstream(call, [text], fieldOf(request)))?.[0];
+    return counted === undefined ? estimate : messages.reduce((sum, message) => sum + imageTokens(message), counted);
+  } catch {
+    return estimate;
+  }
+}

@@ -1,0 +1,42 @@
+import type { ChatMessage, ToolDefinition } from '@baobab/core/engine/engine.ts';
+import { fieldsOf } from '../answer-fields.ts';
+import type { Dialect } from './dialect.ts';
+import { openai } from './openai.ts';
+
+/** Another Baobab. Its errors have our codes, which `error-answer.ts` knows. */
+export const baobab: Dialect = {
+  ...openai,
+  errors: { beforeLimit: /at most/, beforeTokens: /'[^']*' has/ },
+  /** It lists slugs without versions. */
+  listedNames: (model) => [model, `${model}:latest`, ...model.split('@', 1)],
+  takesThoughts: true,
+  async countChat({ messages, tools }, model, ask) {
+    const body = { model, input: messages.flatMap(toItems), tools: tools.map(toFunction) };
+    const tokens = fieldsOf(await ask('/v1/responses/input_tokens', body)).input_tokens;
+    return typeof tokens === 'number' ? tokens : undefined;
+  },
+};
+
+/** A message in the form of the Responses API, which counts tokens. */
+function toItems({ role, content, reasoning, toolCalls = [], toolCallId, images = [] }: ChatMessage): object[] {
+  if (role === 'tool') return [{ type: 'function_call_output', call_id: toolCallId, output: content }];
+  const text = { type: role === 'assistant' ? 'output_text' : 'input_text', text: content };
+  const pictures = images.map(({ url, detail }) => ({ type: 'input_image', image_url: url, detail }));
+  return [
+    ...(reasoning ? [{ type: 'reasoning', content: [{ type: 'reasoning_text', text: reasoning }], summary: [] }] : []),
+    ...(content !== '' || role !== 'assistant' ? [{ type: 'message', role, content: [text, ...pictures] }] : []),
+    ...toolCalls.map((made) => ({
+      type: 'function_call',
+      call_id: made.id,
+      name: made.name,
+      arguments: made.arguments,
+    })),
+  ];
+}
+
+const toFunction = ({ name, description, parameters }: ToolDefinition): object => ({
+  type: 'function',
+  name,
+  description,
+  parameters,
+});

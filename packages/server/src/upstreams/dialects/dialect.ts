@@ -1,0 +1,125 @@
+import type {
+  ChatRequest,
+  EmbeddingInput,
+  ImageInput,
+  RerankRequest,
+  ToolChoice,
+  ToolDefinition,
+} from '@baobab/core/engine/engine.ts';
+import type { FieldPath } from '@baobab/core/errors/fields.ts';
+import type { Embedded } from '../embedding/answer.ts';
+
+export interface Route {
+  /** `api`: under the configured base address. `root`: beside its `/v1`, where servers keep their own routes. */
+  base: 'api' | 'root';
+  route: string;
+}
+
+export interface UpstreamRequest extends Route {
+  body: string | Buffer;
+  contentType?: string;
+  accept?: string;
+  /** The answer begins only when it is complete, which may take long: only the total timeout applies. */
+  answersWhenComplete?: boolean;
+  /** The field that errors about the size of the request name. */
+  field: FieldPath;
+}
+
+export interface JsonAnswer {
+  json: unknown;
+  headers: Readonly<Record<string, string>>;
+}
+
+type JsonRequest = Route & { body: string };
+
+/** Sends JSON to a route beside `/v1`, and returns the JSON of the answer. */
+export type Ask = (route: string, body: object) => Promise<unknown>;
+
+/**
+ * How servers say why they refuse a request. The words of all dialects are looked for in every error, because a gateway or another Baobab
+ * passes on those of the server behind it.
+ */
+export type ErrorWords = Partial<
+  Record<
+    /** The prompt is longer than the context. */
+    | 'tooLong'
+    /** What comes before the size of the context. */
+    | 'beforeLimit'
+    /** What comes before the tokens of the prompt. */
+    | 'beforeTokens'
+    /** The prompt may fit, but not the answer that was asked for. */
+    | 'tooMuchOutput'
+    /** The tokens of the answer that was asked for, then those of the prompt. */
+    | 'bothParts'
+    | 'tooManyInputs'
+    /** What the model wrote does not follow the format of its template. */
+    | 'unparsed'
+    /** The server was not started for such requests. */
+    | 'unfit'
+    | 'noImages'
+    | 'noTools'
+    | 'noThinking',
+    RegExp
+  >
+>;
+
+export type Reasoning = NonNullable<ChatRequest['reasoningEffort']>;
+
+/** All that is special about one kind of server. `openai.ts` has what most have in common. */
+export interface Dialect {
+  readonly errors: ErrorWords;
+
+  /** Servers without such a route count as alive. */
+  readonly health: Route;
+  /** The names that its list of models may have for ours. Undefined: it serves one model, whatever its name. */
+  readonly listedNames: ((model: string) => readonly string[]) | undefined;
+
+  /** Counts tokens with every chunk: streamed, an answer that the client cancels is billed exactly, and a hanging engine is noticed early. */
+  readonly countsEveryChunk: boolean;
+  /** Reports cached tokens only at the end of a stream, so they are estimated for one that is cancelled. */
+  readonly countsCachedAtEnd: boolean;
+  /** Takes a model's earlier thoughts. */
+  readonly takesThoughts: boolean;
+  /** Fields of a streamed request. */
+  readonly streamFields: object;
+  reasoningFields(effort: Reasoning): object;
+  readonly accountFields: ((accountId: string) => object) | undefined;
+  /** The `response_format` of an answer that may be any JSON object. */
+  readonly anyObject: object;
+  /** The tools that may be called. */
+  offeredTools(tools: readonly ToolDefinition[], choice: ToolChoice | undefined): readonly ToolDefinition[];
+  toolChoice(choice: ToolChoice | undefined): unknown;
+  /** Runs before a chat or a completion is sent. It rejects when that would be answered in part only. */
+  readonly beforeChat: ((request: ChatRequest, context: BeforeChat) => Promise<void>) | undefined;
+
+  /** How many inputs it takes in one call, until it says less. */
+  readonly inputsPerCall: number;
+  embeddingRequest(inputs: readonly EmbeddingInput[], model: string): JsonRequest;
+  /** Undefined: it takes no images. */
+  readonly imageRequest: ((image: ImageInput, model: string) => JsonRequest) | undefined;
+  /** Undefined if the answer is not what was asked for. */
+  readEmbeddings(answer: JsonAnswer, count: number): Embedded | undefined;
+
+  rerankRequest(request: RerankRequest, model: string): JsonRequest;
+  /** Its rerank scores are logits, not probabilities. */
+  readonly givesRawScores: boolean;
+
+  /** Counts the tokens of each text, special tokens included. Resolves with undefined if the answer is not a count. */
+  readonly countTexts:
+    | ((texts: readonly string[], model: string, ask: Ask) => Promise<number[] | undefined>)
+    | undefined;
+  /** Counts the tokens of a chat as its template writes it. */
+  readonly countChat: ((request: CountedChat, model: string, ask: Ask) => Promise<number | undefined>) | undefined;
+}
+
+export interface BeforeChat {
+  model: string;
+  contextLength: number;
+  field: FieldPath;
+  send(request: UpstreamRequest): Promise<JsonAnswer>;
+}
+
+export interface CountedChat {
+  messages: Extract<ChatRequest['prompt'], { messages: unknown }>['messages'];
+  tools: readonly ToolDefinition[];
+}

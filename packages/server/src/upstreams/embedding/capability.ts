@@ -1,0 +1,126 @@
+import type {
+  CallContext,
+  EmbeddingCapability,
+  EmbeddingRequest,
+  EmbeddingResult,
+} from '@baobab/core/engine/engine.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { FieldPath } from '@baobab/core/errors/fields.ts';
+import { malformedAnswer, type UpstreamFailure } from '../failure/failure.ts';
+import type { Route } from '../routing/router.ts';
+import type { Upstream } from '../routing/upstream.ts';
+import type { UpstreamCall } from '../routing/upstream-call.ts';
+import { callWithSlice, divideTokens, halve, type InputSlice, runSplit } from '../split-inputs.ts';
+import { countAtUpstream } from '../upstream-tokenizer.ts';
+import type { Embedded } from './answer.ts';
+
+export interface RemoteEmbeddingResult extends EmbeddingResult {
+  servedRegion: string | undefined;
+}
+export interface RemoteEmbedding extends EmbeddingCapability {
+  embed(request: EmbeddingRequest, context: CallContext): Promise<RemoteEmbeddingResult>;
+}
+
+type Slice = InputSlice<EmbeddingRequest['inputs'][number]>;
+
+export function createRemoteEmbedding(route: Route): RemoteEmbedding {
+  const embedSlice = (slice: Slice, call: UpstreamCall): Promise<Embedded | undefined> => {
+    const { start, items } = slice;
+    const field = items.length === 1 ? ['inputs', start] : ['inputs'];
+    return callWithSlice({
+      slice,
+      call,
+      async send() {
+        const answer = await call.fetchJson({ ...requestFor(items, call.upstream, field), field });
+        const embedded = call.upstream.dialect.readEmbeddings(answer, items.length);
+        if (embedded === undefined) throw call.malformed('the answer lacks the vectors that were asked for');
+        return embedded;
+      },
+      findTooLong: (failure) => findTooLongInput(slice, call, failure, route.contextLength),
+    });
+  };
+
+  return {
+    async embed({ inputs, dimensions }, context) {
+      const tokens = new Array<number>(inputs.length);
+      let vectors: Float32Array = new Float32Array(0);
+      let kept = 0;
+      let servedRegion: string | undefined;
+
+      const store = (slice: Slice, embedded: Embedded): void => {
+        const width = embedded.vectors[0]?.length ?? 0;
+        if (kept === 0) {
+          if (dimensions !== undefined && dimensions > width) throw tooManyDimensions(dimensions, width);
+          kept = dimensions ?? width;
+          // A single vector stays in the memory it was read into: freeing one allocation for each would block the event loop.
+          const [only] = inputs.length === 1 ? embedded.vectors : [];
+          vectors = only?.subarray(0, kept) ?? new Float32Array(inputs.length * kept);
+        }
+        if (width < kept) throw malformedAnswer('the vectors have different lengths', route.slug).apiError;
+        for (const [i, vector] of embedded.vectors.entries()) {
+          // Shortened here: every upstream can send whole vectors, not every one can shorten them.
+          const place = vectors.subarray((slice.start + i) * kept, (slice.start + i + 1) * kept);
+          if (!normalizeInto(place, vector)) {
+            throw malformedAnswer('a vector has parts that are not numbers', route.slug).apiError;
+          }
+        }
+        divideTokens(embedded.tokens, slice, { tokens, contextLength: route.contextLength });
+      };
+
+      await runSplit(inputs, route.maxInputsPerCall(), context, async (slice, sliceContext) => {
+        const [embedded, upstream] = await route.run(sliceContext, (call) => embedSlice(slice, call));
+        if (embedded === undefined) return halve(slice, upstream.learned.maxInputsPerCall);
+        store(slice, embedded);
+        servedRegion = upstream.region;
+        return [];
+      });
+      return { vectors, dimensions: kept, tokens, servedRegion };
+    },
+  };
+}
+
+/** An image is sent alone. */
+function requestFor(inputs: Slice['items'], { dialect, model }: Upstream, field: FieldPath) {
+  const [first] = inputs;
+  if (typeof first !== 'object' || !('url' in first)) return dialect.embeddingRequest(inputs, model);
+  if (dialect.imageRequest !== undefined) return dialect.imageRequest(first, model);
+  throw errors.unsupportedParameter(field, 'The server that runs this model does not embed images.');
+}
+
+/** Counts the tokens of the inputs at the upstream, and returns an error that names the one that is too long. */
+async function findTooLongInput(
+  { start, items }: Slice,
+  call: UpstreamCall,
+  failure: UpstreamFailure,
+  contextLength: number,
+): Promise<Error | undefined> {
+  const texts = items.map((item) => (typeof item === 'string' ? item : ''));
+  const counts = await countAtUpstream(call, texts, ['inputs']).catch(() => undefined);
+  const sizes = items.map((item, i) => (Array.isArray(item) ? item.length : (counts?.[i] ?? 0)));
+  const tooLong = sizes.findIndex((size) => size > contextLength);
+  if (tooLong !== -1) return errors.contextTooLong(['inputs', start + tooLong], sizes[tooLong] ?? 0, contextLength);
+  // TEI does not count a text that has too many characters.
+  const maxCharacters = Number(/less than (\d+) characters/.exec(failure.detail)?.[1] ?? Infinity);
+  const at = texts.findIndex((text) => text.length >= maxCharacters);
+  return at === -1 ? undefined : failure.apiError.mapFields(() => ['inputs', start + at]);
+}
+
+const tooManyDimensions = (asked: number, width: number) =>
+  errors.unsupportedParameter(
+    ['dimensions'],
+    `This model's vectors have ${width} dimensions; ${asked} were asked for.`,
+  );
+
+/** Fills `place` with the start of the vector, scaled to unit length. Returns false if a part is not a number. */
+function normalizeInto(place: Float32Array, vector: Float32Array): boolean {
+  const { length } = place;
+  let sum = 0;
+  for (let i = 0; i < length; i++) {
+    const part = vector[i] as number;
+    sum += part * part;
+  }
+  if (!Number.isFinite(sum)) return false;
+  const scale = sum > 0 ? 1 / Math.sqrt(sum) : 1;
+  for (let i = 0; i < length; i++) place[i] = (vector[i] as number) * scale;
+  return true;
+}

@@ -1,0 +1,93 @@
+import type { CallContext, RerankCapability, RerankRequest, RerankResult } from '@baobab/core/engine/engine.ts';
+import type { FieldPath } from '@baobab/core/errors/fields.ts';
+import { UpstreamFailure } from '../failure/failure.ts';
+import type { Route } from '../routing/router.ts';
+import type { UpstreamCall } from '../routing/upstream-call.ts';
+import { callWithSlice, halve, type InputSlice, runSplit } from '../split-inputs.ts';
+import { estimateTokens } from '../token-estimate.ts';
+import { type Ranked, readRanking } from './answer.ts';
+
+export interface RemoteRerankResult extends RerankResult {
+  servedRegion: string | undefined;
+}
+export interface RemoteRerank extends RerankCapability {
+  rerank(request: RerankRequest, context: CallContext): Promise<RemoteRerankResult>;
+}
+
+/** The shortest document. */
+const FULL_STOP = '.';
+
+const isTooLong = (error: unknown): boolean =>
+  error instanceof UpstreamFailure && error.apiError.code === 'context_length_exceeded';
+
+export function createRemoteRerank(route: Route): RemoteRerank {
+  const rank = async (request: RerankRequest, call: UpstreamCall, field: FieldPath): Promise<Ranked> => {
+    const { dialect, model } = call.upstream;
+    const answer = await call.fetchJson({ ...dialect.rerankRequest(request, model), field });
+    const ranked = readRanking(answer, request.documents.length, call.upstream.learned);
+    if (ranked === undefined) throw call.malformed('the answer lacks the scores that were asked for');
+    return ranked;
+  };
+
+  /** A query is read together with each document. If it does not even fit with the shortest one, the error names the query. */
+  const rankOne = async (request: RerankRequest, call: UpstreamCall, field: FieldPath): Promise<Ranked> => {
+    try {
+      return await rank(request, call, field);
+    } catch (error) {
+      // A token is one byte at least.
+      const mayBeQuery = Buffer.byteLength(request.query) >= route.contextLength / 2;
+      if (mayBeQuery && isTooLong(error)) await rank({ ...request, documents: [FULL_STOP] }, call, ['query']);
+      throw error;
+    }
+  };
+
+  const rankSlice = (query: string, slice: InputSlice<string>, call: UpstreamCall): Promise<Ranked | undefined> => {
+    const { start, items } = slice;
+    const request = { query, documents: items };
+    return callWithSlice({
+      slice,
+      call,
+      send: () =>
+        items.length === 1 ? rankOne(request, call, ['documents', start]) : rank(request, call, ['documents']),
+      findTooLong: (failure) => errorOfLongest(query, slice, call, failure),
+    });
+  };
+
+  /** Sends the longest document alone: its error names it. If it fits, another one has more tokens, and smaller calls show which. */
+  const errorOfLongest = async (
+    query: string,
+    { start, items }: InputSlice<string>,
+    call: UpstreamCall,
+    failure: UpstreamFailure,
+  ): Promise<Error | undefined> => {
+    const longest = items.reduce((best, item, i) => (item.length > (items[best]?.length ?? 0) ? i : best), 0);
+    const alone = { start: start + longest, items: items.slice(longest, longest + 1) };
+    try {
+      await rankSlice(query, alone, call);
+      return undefined;
+    } catch (error) {
+      return error instanceof UpstreamFailure && error.kind === 'rejected' ? error : failure;
+    }
+  };
+
+  return {
+    async rerank({ query, documents }, context) {
+      const scores = new Float32Array(documents.length);
+      let tokens = 0;
+      let servedRegion: string | undefined;
+      await runSplit(documents, route.maxInputsPerCall(), context, async (slice, sliceContext) => {
+        const [ranked, upstream] = await route.run(sliceContext, (call) => rankSlice(query, slice, call));
+        if (ranked === undefined) return halve(slice, upstream.learned.maxInputsPerCall);
+        scores.set(ranked.scores, slice.start);
+        tokens += ranked.tokens ?? estimate(query, slice.items);
+        servedRegion = upstream.region;
+        return [];
+      });
+      return { scores, tokens, servedRegion };
+    },
+  };
+}
+
+/** A cross-encoder reads the query again with every document. */
+const estimate = (query: string, documents: readonly string[]): number =>
+  documents.reduce((sum, document) => sum + estimateTokens(query) + estimateTokens(document), 0);

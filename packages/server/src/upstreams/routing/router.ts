@@ -1,0 +1,230 @@
+import { mayRepeatAtSame, mayRepeatCall, RetryBudget } from '@baobab/core/domain/attempts.ts';
+import type { CallContext } from '@baobab/core/engine/engine.ts';
+import { cancellation } from '@baobab/core/errors/cancellation.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { Logger } from '@baobab/core/ports/logger.ts';
+import { createFairQueue, type FairQueue } from '../../admission/fair-queue.ts';
+import { createFairShares, type FairShares } from '../../admission/fair-shares.ts';
+import { UpstreamFailure } from '../failure/failure.ts';
+
+import type { Upstream } from './upstream.ts';
+import { createUpstreamCall, type UpstreamCall } from './upstream-call.ts';
+import { type RequestHistory, UpstreamChoice } from './upstream-choice.ts';
+
+export interface RouterDependencies {
+  slug: string;
+  contextLength: number;
+  members(): readonly Upstream[];
+  logger: Pick<Logger, 'warn'>;
+  clock: Clock;
+  queue: { length: number; timeoutMs: number };
+}
+
+type Attempt<T> = (call: UpstreamCall) => Promise<T>;
+
+/** The way to one model's upstreams, in one region or in all of them. */
+export interface Route {
+  readonly slug: string;
+  readonly contextLength: number;
+  /**
+   * Runs `attempt` at the least loaded upstream. While it fails in a way that another upstream may not, tries the next one, as far as
+   * the model's retry budget goes. Rejects with the client's error. `run` releases the call when the attempt has succeeded.
+   */
+  run<T>(context: CallContext, attempt: Attempt<T>): Promise<[T, Upstream]>;
+  /**
+   * The same, but the caller releases the call. Requests with the same `prefix` go to the same upstream as far as its load allows, so
+   * that its prefix cache helps.
+   */
+  open<T>(context: CallContext, attempt: Attempt<T>, prefix?: () => string | undefined): Promise<[T, UpstreamCall]>;
+  /** How many inputs every upstream takes in one call. */
+  maxInputsPerCall(): number;
+}
+
+/** While no upstream is known. */
+const MOST_INPUTS = 256;
+/** When the queue is full. */
+const RETRY_AFTER_SECONDS = 1;
+/** After these the upstream may be out of order; after the others it works. */
+const BREAKER_FAILURES = new Set<UpstreamFailure['kind']>(['reset', 'broken', 'timeout']);
+
+/** Sends the requests of one model to its upstreams. */
+export class Router {
+  readonly #slug: string;
+  readonly #contextLength: number;
+  readonly #members: () => readonly Upstream[];
+  readonly #logger: RouterDependencies['logger'];
+  readonly #clock: Clock;
+  readonly #waiting: FairQueue<UpstreamCall>;
+  readonly #retries = new RetryBudget();
+  readonly #shares: FairShares;
+  readonly #choice: UpstreamChoice;
+  #lastRefusedAt = Number.NEGATIVE_INFINITY;
+
+  constructor({ slug, contextLength, members, logger, clock, queue }: RouterDependencies) {
+    this.#slug = slug;
+    this.#contextLength = contextLength;
+    this.#members = members;
+    this.#logger = logger;
+    this.#clock = clock;
+    this.#waiting = createFairQueue<UpstreamCall>({
+      bound: { ...queue, retryAfterSeconds: () => RETRY_AFTER_SECONDS },
+    });
+    this.#shares = createFairShares(clock);
+    this.#choice = new UpstreamChoice({ slug, members, shares: this.#shares });
+  }
+
+  regions(): string[] {
+    return this.#choice.regions();
+  }
+
+  route(region: string | undefined): Route {
+    return {
+      slug: this.#slug,
+      contextLength: this.#contextLength,
+      open: (context, attempt, prefix) => this.#open(context, region, attempt, prefix),
+      run: async (context, attempt) => {
+        const [value, call] = await this.#open(context, region, attempt);
+        call.release();
+        return [value, call.upstream];
+      },
+      maxInputsPerCall: () => Math.min(MOST_INPUTS, ...this.#members().map(({ learned }) => learned.maxInputsPerCall)),
+    };
+  }
+
+  /** How many requests wait for an upstream. */
+  waiting(): number {
+    return this.#waiting.waiting();
+  }
+
+  /** An interactive request waits for an upstream. */
+  interactiveWaits(): boolean {
+    return this.#waiting.isBehindOthers('interactive');
+  }
+
+  /** When an upstream was last too busy for a request. */
+  lastRefusedAt(): number {
+    return this.#lastRefusedAt;
+  }
+
+  /** Lets waiting requests try again after an upstream's state has changed. */
+  wake(): void {
+    this.#waiting.wake();
+  }
+
+  async #open<T>(
+    context: CallContext,
+    region: string | undefined,
+    attempt: Attempt<T>,
+    prefix?: () => string | undefined,
+  ): Promise<[T, UpstreamCall]> {
+    this.#retries.add();
+    // With one upstream there is nothing to choose.
+    const history = {
+      tried: new Set<Upstream>(),
+      failedAt: undefined,
+      prefix: this.#members().length > 1 ? prefix?.() : undefined,
+    };
+    let resets = 0;
+    let last: UpstreamFailure | undefined;
+    for (let attempts = 1; ; attempts += 1) {
+      if (context.signal.aborted) throw cancellation(context.signal);
+      let call: UpstreamCall;
+      try {
+        const begin = () => this.#tryBegin(context, region, history);
+        call = begin() ?? (await this.#waiting.wait(context, begin));
+      } catch (error) {
+        // No upstream is left: the last failure says more.
+        throw last?.apiError ?? error;
+      }
+      if (attempts > 1) call.upstream.recorder.retried();
+      try {
+        const value = await attempt(call);
+        // The first bytes of a stream prove that the upstream works; its end may be far away.
+        call.upstream.breaker.succeeded(context.accountId);
+        return [value, call];
+      } catch (error) {
+        if (!(error instanceof UpstreamFailure)) {
+          call.release();
+          throw error;
+        }
+        call.release(error);
+        if (!mayRepeatCall(error.kind, attempts) || !this.#retries.take()) throw error.apiError;
+        last = error;
+        if (!mayRepeatAtSame(error.kind, resets)) history.tried.add(call.upstream);
+        if (error.kind === 'reset') resets += 1;
+      }
+    }
+  }
+
+  /** Undefined: the request has to wait. */
+  #tryBegin(context: CallContext, region: string | undefined, history: RequestHistory): UpstreamCall | undefined {
+    const upstream = this.#choice.choose(context, region, history);
+    return upstream && this.#begin(upstream, context, history);
+  }
+
+  #begin(upstream: Upstream, context: CallContext, history: RequestHistory): UpstreamCall {
+    const startedAt = performance.now();
+    const inBatch = context.priority === 'batch' ? 1 : 0;
+    upstream.inFlight += 1;
+    upstream.batchInFlight += inBatch;
+    this.#shares.started(context.accountId);
+    upstream.breaker.begin(context.accountId);
+    return createUpstreamCall({
+      upstream,
+      context,
+      slug: this.#slug,
+      contextLength: this.#contextLength,
+      onRelease: (failure) => {
+        upstream.inFlight -= 1;
+        upstream.batchInFlight -= inBatch;
+        if (failure?.kind === 'busy') this.#lastRefusedAt = this.#clock.now();
+        this.#shares.ended(context.accountId);
+        this.#recordOutcome(upstream, failure, context, history);
+        const durationMs = performance.now() - startedAt;
+        upstream.recorder.finished(failure?.kind ?? 'ok', durationMs / 1000);
+        context.onAttempt?.({
+          upstream: upstream.address,
+          region: upstream.region,
+          outcome: failure?.kind ?? 'ok',
+          durationMs: Math.round(durationMs),
+          detail: failure?.detail ?? null,
+        });
+        this.#waiting.wake();
+      },
+    });
+  }
+
+  #recordOutcome(
+    upstream: Upstream,
+    failure: UpstreamFailure | undefined,
+    { accountId, requestId }: CallContext,
+    history: RequestHistory,
+  ): void {
+    if (failure === undefined) upstream.unfitness = undefined;
+    else if (failure.kind === 'unfit') this.#noteUnfit(upstream, failure);
+    if (failure === undefined || !BREAKER_FAILURES.has(failure.kind)) {
+      if (failure?.kind === 'cancelled') upstream.breaker.undecided(accountId);
+      else upstream.breaker.succeeded(accountId);
+      return;
+    }
+    const { kind, detail, isUpstreamFault } = failure;
+    // A request that fails in several places is the cause itself.
+    if (!isUpstreamFault && history.failedAt !== undefined && history.failedAt !== upstream) {
+      upstream.breaker.undecided(accountId);
+    } else upstream.breaker.failed(accountId, isUpstreamFault);
+    if (!isUpstreamFault) history.failedAt ??= upstream;
+    upstream.noteError(detail);
+    this.#logger.warn(
+      { model: this.#slug, upstream: upstream.address, requestId, kind, detail },
+      'a call to an upstream failed',
+    );
+  }
+
+  #noteUnfit(upstream: Upstream, { detail }: UpstreamFailure): void {
+    if (upstream.unfitness === undefined) {
+      const facts = { model: this.#slug, upstream: upstream.address, problem: detail };
+      this.#logger.warn(facts, 'upstream refuses this task, check how it was started');
+    }
+    upstream.unfitness = detail;
+  }
+}

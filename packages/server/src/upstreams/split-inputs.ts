@@ -1,0 +1,147 @@
+import type { CallContext, EmbeddingInput } from '@baobab/core/engine/engine.ts';
+import type { ApiError } from '@baobab/core/errors/api-error.ts';
+import { UpstreamFailure } from './failure/failure.ts';
+import type { Upstream } from './routing/upstream.ts';
+import type { UpstreamCall } from './routing/upstream-call.ts';
+import { estimateTokens } from './token-estimate.ts';
+
+/** Consecutive inputs of one request that are sent in one call. */
+export interface InputSlice<T> {
+  start: number;
+  items: readonly T[];
+}
+
+/** Concurrent calls of one request, so that a large one leaves room for others. */
+const CONCURRENT_CALLS = 8;
+/** TEI takes bodies of 2 MB; a character may be three bytes. */
+const MAX_SLICE_CHARACTERS = 600_000;
+/** A token id and its comma. */
+const CHARACTERS_PER_TOKEN_ID = 7;
+
+const isImage = (input: EmbeddingInput): boolean => typeof input === 'object' && 'url' in input;
+
+function charactersOf(input: EmbeddingInput): number {
+  if (typeof input === 'string') return input.length;
+  return 'url' in input ? input.url.length : input.length * CHARACTERS_PER_TOKEN_ID;
+}
+
+function estimateOf(input: EmbeddingInput): number {
+  if (typeof input === 'string') return estimateTokens(input);
+  return 'url' in input ? input.tokens : input.length;
+}
+
+function split<T extends EmbeddingInput>({ start, items }: InputSlice<T>, maxItems: number): InputSlice<T>[] {
+  const slices: InputSlice<T>[] = [];
+  let from = 0;
+  let characters = 0;
+  for (const [i, item] of items.entries()) {
+    const size = charactersOf(item);
+    const previous = items[i - 1];
+    const isFull = i - from >= maxItems || characters + size > MAX_SLICE_CHARACTERS;
+    // An image is sent alone, because vLLM takes one in a call.
+    const isApart = isImage(item) || (previous !== undefined && isImage(previous));
+    if (i > from && (isFull || isApart)) {
+      slices.push({ start: start + from, items: items.slice(from, i) });
+      from = i;
+      characters = 0;
+    }
+    characters += size;
+  }
+  slices.push({ start: start + from, items: items.slice(from) });
+  return slices;
+}
+
+/** For an upstream that refused the slice as too large. */
+export function halve<T extends EmbeddingInput>(slice: InputSlice<T>, maxItems: number): InputSlice<T>[] {
+  return split(slice, Math.min(maxItems, Math.ceil(slice.items.length / 2)));
+}
+
+/** TEI's message contains its limit. Other 413s may be due to just these inputs, so they teach nothing. */
+function learnInputLimit({ learned }: Upstream, { detail }: UpstreamFailure): void {
+  const limit = Number(/maximum allowed batch size (\d+)/.exec(detail)?.[1]);
+  if (limit > 0) learned.maxInputsPerCall = Math.min(learned.maxInputsPerCall, limit);
+}
+
+/**
+ * Splits the inputs into slices that every upstream takes and runs a few at a time. `run` returns smaller slices if one was
+ * still too large. The first failure stops the others.
+ */
+export async function runSplit<T extends EmbeddingInput>(
+  items: readonly T[],
+  maxInputsPerCall: number,
+  context: CallContext,
+  run: (slice: InputSlice<T>, context: CallContext) => Promise<InputSlice<T>[]>,
+): Promise<void> {
+  if (items.length === 0) return;
+  const whole = { start: 0, items };
+  let queue = items.length === 1 ? [whole] : split(whole, maxInputsPerCall);
+  const [only] = queue;
+  // The usual case: one call, no second signal.
+  if (only !== undefined && queue.length === 1) queue = await run(only, context);
+  if (queue.length === 0) return;
+  const stop = new AbortController();
+  const shared: CallContext = { ...context, signal: AbortSignal.any([context.signal, stop.signal]) };
+  const work = async (): Promise<void> => {
+    for (let slice = queue.shift(); slice !== undefined; slice = queue.shift())
+      queue.unshift(...(await run(slice, shared)));
+  };
+  try {
+    await Promise.all(Array.from({ length: Math.min(CONCURRENT_CALLS, queue.length) }, work));
+  } catch (error) {
+    stop.abort();
+    throw error;
+  }
+}
+
+interface SliceCall<T extends EmbeddingInput, R> {
+  slice: InputSlice<T>;
+  call: UpstreamCall;
+  send: () => Promise<R>;
+  /** Upstreams say that some input is too long, but not which one. Undefined: smaller calls are to show it. */
+  findTooLong: (failure: UpstreamFailure) => Promise<Error | undefined>;
+}
+
+/** Sends a slice in one call. Returns undefined if its inputs are to be sent in smaller calls. */
+export async function callWithSlice<T extends EmbeddingInput, R>(options: SliceCall<T, R>): Promise<R | undefined> {
+  const { slice, call, send, findTooLong } = options;
+  try {
+    return await send();
+  } catch (error) {
+    if (!(error instanceof UpstreamFailure) || slice.items.length === 1) throw error;
+    if (error.kind === 'too-many') {
+      learnInputLimit(call.upstream, error);
+      return undefined;
+    }
+    if (error.apiError.code !== 'context_length_exceeded') throw error;
+    const named = withPositionInRequest(error.apiError, slice.start) ?? (await findTooLong(error));
+    if (named !== undefined) throw named;
+    return undefined;
+  }
+}
+
+/** Another Baobab names the input by its position in our call. */
+function withPositionInRequest(apiError: ApiError, start: number): ApiError | undefined {
+  if (typeof apiError.field !== 'object' || typeof apiError.field[1] !== 'number') return undefined;
+  return apiError.mapFields(([name = '', index = 0]) => [name, start + Number(index)]);
+}
+
+/** Upstreams report only the sum of tokens. It is divided by length, and the shares add up to it exactly. */
+export function divideTokens<T extends EmbeddingInput>(
+  total: number | undefined,
+  { start, items }: InputSlice<T>,
+  { tokens, contextLength }: { tokens: number[]; contextLength: number },
+): void {
+  if (total === undefined) {
+    for (const [i, item] of items.entries()) tokens[start + i] = Math.min(estimateOf(item), contextLength);
+    return;
+  }
+  const whole = items.reduce((sum, item) => sum + charactersOf(item), 0) || 1;
+  let seen = 0;
+  let given = 0;
+  for (const [i, item] of items.entries()) {
+    seen += charactersOf(item);
+    const upTo = i === items.length - 1 ? total : Math.round((total * seen) / whole);
+    tokens[start + i] = upTo - given;
+    given = upTo;
+  }
+}
