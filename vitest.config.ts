@@ -32,7 +32,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'console/**/*.test.ts'],
+          include: ['packages/*/src/**/*.test.ts'],
           // One worker for many files: starting one for each takes longer than most of them run.
           isolate: false,
         },

@@ -44,15 +44,36 @@ function tarballOf(path, { name = path.slice(path.lastIndexOf('node_modules/') +
   return `${CONFIGURED_REGISTRY}/${name}/-/${name.split('/').pop()}-${version}.tgz`;
 }
 
+/** The packages of this repository: pairs of name and folder. Node finds them through links in node_modules. */
+export const workspacesOf = ({ packages }) =>
+  Object.entries(packages)
+    .filter(([, { link, resolved }]) => link && resolved.startsWith('packages/'))
+    .map(([path, { resolved }]) => [path.slice('node_modules/'.length), resolved]);
+
+/** One manifest with what all packages of this repository need, as if it were a single package. */
+function mergeWorkspaces({ workspaces: _, ...manifest }, lock) {
+  const workspaces = workspacesOf(lock);
+  const own = new Set(workspaces.map(([name]) => name));
+  const merge = (kind) => {
+    const all = Object.assign({}, manifest[kind], ...workspaces.map(([, folder]) => lock.packages[folder][kind]));
+    return Object.fromEntries(Object.entries(all).filter(([name]) => !own.has(name)));
+  };
+  return { ...manifest, dependencies: merge('dependencies'), optionalDependencies: merge('optionalDependencies') };
+}
+
 /**
  * Returns the reduced `manifest` and `lock`, or undefined where the lock file does not say all that this machine needs. `machine` has npm's
  * `os`, `cpu` and `libc`.
  */
 export function planInstall(manifest, lock, machine, withTools) {
+  // A package that needs another version than its siblings has a folder of its own, which this plan does not fill.
+  if (Object.keys(lock.packages).some((path) => path.startsWith('packages/') && path.includes('/node_modules/'))) {
+    return undefined;
+  }
   const planned = {};
   const queue = [''];
   const seen = new Set(queue);
-  const { overrides, devDependencies, ...rest } = manifest;
+  const { overrides, devDependencies, ...rest } = mergeWorkspaces(manifest, lock);
   const root = { ...rest, ...(withTools ? { devDependencies } : {}) };
   while (queue.length > 0) {
     const path = queue.pop();

@@ -13,12 +13,13 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { constants } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { planInstall } from './install-plan.mjs';
+import { planInstall, workspacesOf } from './install-plan.mjs';
 
 const scripts = dirname(fileURLToPath(import.meta.url));
 const root = join(scripts, '..');
@@ -172,6 +173,18 @@ function removeForeignLibraries(modules) {
   }
 }
 
+/** The stage has no copy of this repository's packages, so npm could not link to them. */
+function linkWorkspaces(modules, lock) {
+  for (const [name, folder] of workspacesOf(lock)) {
+    const link = join(modules, name);
+    mkdirSync(dirname(link), { recursive: true });
+    // Windows lets ordinary users make junctions only, and those need absolute targets.
+    const target =
+      process.platform === 'win32' ? join(root, folder) : relative(dirname(link), join(modules, '..', folder));
+    symlinkSync(target, link, 'junction');
+  }
+}
+
 function removeStages() {
   try {
     rmSync(stagesPath, { recursive: true, force: true });
@@ -206,7 +219,8 @@ function keepLocalBuilds(replaced, modules) {
  */
 async function installStaged(lockText, scope, stamp) {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const plan = planInstall(manifest, JSON.parse(lockText), thisMachine(), scope === 'develop');
+  const lock = JSON.parse(lockText);
+  const plan = planInstall(manifest, lock, thisMachine(), scope === 'develop');
   if (!plan) return false;
   removeStages();
   process.once('exit', removeStages);
@@ -227,6 +241,7 @@ async function installStaged(lockText, scope, stamp) {
     const modules = join(stage, 'node_modules');
     checkNode(join(modules, '.bin', nodeName));
     removeForeignLibraries(modules);
+    linkWorkspaces(modules, lock);
     writeFileSync(join(modules, STAMP), stamp);
     const current = join(root, 'node_modules');
     const replaced = join(stage, 'replaced');

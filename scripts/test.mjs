@@ -13,7 +13,7 @@ const run = (script, ...args) =>
 const checks = [
   ['biome', () => run('@biomejs/biome/bin/biome', 'check', '--error-on-warnings')],
   ['tsc', () => run('typescript/bin/tsc', '--noEmit')],
-  ['tsc of the console', () => run('typescript/bin/tsc', '--noEmit', '-p', 'console')],
+  ['tsc of the console', () => run('typescript/bin/tsc', '--noEmit', '-p', 'packages/console')],
 ];
 const broken = checks.filter(([, check]) => !check()).map(([name]) => name);
 // Tests run last, so that their count is the last line.

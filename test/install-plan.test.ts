@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { planInstall } from '../scripts/install-plan.mjs';
+import { planInstall, workspacesOf } from '../scripts/install-plan.mjs';
 
 const X64 = { os: 'linux', cpu: 'x64', libc: 'glibc' };
 const ARM = { os: 'linux', cpu: 'arm64', libc: 'glibc' };
@@ -74,6 +74,25 @@ describe('planInstall', () => {
     expect(pathsOf({ dependencies: { other: '1' } }, packages)).toBeUndefined();
   });
 
+  it('needs what the packages of the repository need, and links to them instead of fetching them', () => {
+    const packages = {
+      'node_modules/@own/core': { resolved: 'packages/core', link: true },
+      'node_modules/@own/server': { resolved: 'packages/server', link: true },
+      'node_modules/a': { version: '1.0.0' },
+      'node_modules/b': { version: '1.0.0' },
+      'packages/core': { dependencies: { a: '1' } },
+      'packages/server': { dependencies: { '@own/core': '1' }, optionalDependencies: { b: '1' } },
+    };
+    const manifest = { workspaces: ['packages/*'] };
+    expect(pathsOf(manifest, packages)).toEqual(['node_modules/a', 'node_modules/b']);
+    expect(planInstall(manifest, { packages }, X64, false)?.manifest).not.toHaveProperty('workspaces');
+    expect(workspacesOf({ packages })).toEqual([
+      ['@own/core', 'packages/core'],
+      ['@own/server', 'packages/server'],
+    ]);
+    expect(pathsOf(manifest, { ...packages, 'packages/core/node_modules/a': { version: '2.0.0' } })).toBeUndefined();
+  });
+
   it("gives each package its address at the configured registry, and leaves out the empty package's overrides", () => {
     const packages = {
       'node_modules/alias': { name: '@scope/real', version: '1.2.3' },
@@ -82,7 +101,11 @@ describe('planInstall', () => {
     const manifest = { dependencies: { alias: '1' }, overrides: { gpu: 'file:vendor/absent', other: '2' } };
     Object.assign(packages['node_modules/alias'], { dependencies: { bundled: '1' } });
     const plan = planInstall(manifest, { packages }, X64, false);
-    expect(plan?.manifest).toEqual({ dependencies: { alias: '1' }, overrides: { other: '2' } });
+    expect(plan?.manifest).toEqual({
+      dependencies: { alias: '1' },
+      optionalDependencies: {},
+      overrides: { other: '2' },
+    });
     expect(plan?.lock.packages['node_modules/alias'].resolved).toMatch(
       /^https:.*\/@scope\/real\/-\/real-1\.2\.3\.tgz$/,
     );

@@ -186,6 +186,17 @@ it('takes nothing away from a tree that it only links to', async () => {
   }
 });
 
+it('links to the packages of the repository', async () => {
+  await using project = await checkout();
+  await mkdir(project.at('packages/core'), { recursive: true });
+  await writeFile(project.at('packages/core/package.json'), '{"name": "@own/core"}');
+  const core = { 'node_modules/@own/core': { resolved: 'packages/core', link: true }, 'packages/core': {} };
+  await writeFile(project.at('package-lock.json'), JSON.stringify({ packages: core }));
+  await writeFile(project.at('go'), '');
+  await once(project.install(), 'exit');
+  expect(await readFile(project.at('node_modules/@own/core/package.json'), 'utf8')).toBe('{"name": "@own/core"}');
+});
+
 it('removes the libraries of other platforms', async () => {
   await using project = await checkout();
   await writeFile(project.at('go'), '');
