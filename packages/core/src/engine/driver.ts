@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TSchema, Type } from 'typebox';
 import type { EngineSpec, EngineTask } from '../domain/model.ts';
-import type { CallContext, ChatRequest, EngineModel } from './engine.ts';
+import type { CallContext, ChatRequest, EngineModel, Priority } from './engine.ts';
 
 type Properties = Readonly<Record<string, TSchema>>;
 type Values = Readonly<Record<string, unknown>>;
@@ -18,7 +18,9 @@ export interface Driver<Options = Values, Settings = Values> {
   readonly tasks: Readonly<Partial<Record<EngineTask, Properties>>>;
   /** Its part of the section `engines` of the configuration. */
   readonly settings: Properties;
-  /** How its models run in engine processes. Absent when only upstreams run them. */
+  /** Its package is not installed, so what the catalog says of its models cannot be checked. */
+  readonly isAbsent?: boolean;
+  /** How its models run in engine processes. Undefined when only upstreams run them. */
   readonly local?: LocalRuntime<Options, Settings>;
 }
 
@@ -58,8 +60,37 @@ export interface EngineRights {
   childProcesses?: boolean;
 }
 
+/** Where requests wait for one of a few slots: accounts take turns, and interactive requests go before batches. */
+export interface TurnQueue<Slot> {
+  /** Waits until `attempt` returns something. `attempt` may throw to end the wait. */
+  wait(context: TurnContext, attempt: () => Slot | undefined): Promise<Slot>;
+  /** Something was freed: asks the waiting requests again, in fair order. */
+  wake(): void;
+  /** Whether a new request of this priority would wait behind others. */
+  isBehindOthers(priority: Priority): boolean;
+}
+
+export type TurnContext = Pick<CallContext, 'accountId' | 'keyId' | 'priority' | 'signal'>;
+
+export interface TurnQueueOptions {
+  bound: {
+    /** How many requests may wait. */
+    length: number;
+    /** For any time by default. */
+    timeoutMs?: number | undefined;
+    /** For the 429 of a full queue. */
+    retryAfterSeconds(): number;
+  };
+  /** Every request needs the same thing: when one cannot proceed, those behind it cannot either, and are not asked. */
+  uniform?: boolean;
+}
+
+export interface PreparationDependencies {
+  createQueue<Slot>(options: TurnQueueOptions): TurnQueue<Slot>;
+}
+
 export interface PreparationModule {
-  createChatPreparation(): ChatPreparation;
+  createChatPreparation(dependencies: PreparationDependencies): ChatPreparation;
 }
 
 /** Runs in the server process, before a request is sent to an engine process. Errors that clients may see are `ApiError`s. */

@@ -16,6 +16,11 @@ export interface AudioReader {
   read(source: AudioSource, context: CallContext): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
 }
 
+/** Bounds the reader processes of all requests; each takes about 100 MB. */
+export interface ReaderSlots {
+  enter(context: Pick<CallContext, 'accountId' | 'keyId' | 'priority' | 'signal'>): Promise<{ release(): void }>;
+}
+
 export type PdfContent =
   | { base64: string }
   /** `open` is called when a reader is free. */

@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { setPriority } from 'node:os';
-import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
+import { moduleFolders, packageFolder } from '../runtime/package-folders.ts';
 import { type ProcessLimits, withoutNewPrivileges, withProcessLimits } from './privileges.ts';
 import { AT_WORK, REPORT_DESCRIPTOR } from './sandboxed-program.ts';
 
@@ -12,8 +11,8 @@ export interface SandboxedProgram<Reason extends string> {
   name: string;
   /** The file to run. */
   entry: string;
-  /** The package that it uses. */
-  packageName: string;
+  /** A file of the package that it uses, which may be installed elsewhere than beside the entry. */
+  library: string;
   /** What it may read besides this program's code and packages. */
   readable?: readonly string[];
   heapMegabytes: number;
@@ -51,8 +50,6 @@ export interface SandboxedEnd<Failure, Reason> {
   killedFor: Reason | undefined;
 }
 
-const SOURCE = dirname(import.meta.dirname);
-const PACKAGES = 'node_modules';
 const CHECK_MS = 250;
 const CLOCK_TICKS_PER_SECOND = 100;
 const MAX_REPORT_CHARACTERS = 65_536;
@@ -129,19 +126,12 @@ function start(program: SandboxedProgram<string>): ChildProcess {
   return child;
 }
 
-function nodeArguments({ entry, packageName, readable = [], heapMegabytes, argument }: SandboxedProgram<string>) {
-  const found = fileURLToPath(import.meta.resolve(packageName));
-  const paths = [
-    entry,
-    SOURCE,
-    found.slice(0, found.lastIndexOf(PACKAGES) + PACKAGES.length),
-    // The path may be a link, so both it and its target must be readable.
-    join(SOURCE, '..', PACKAGES),
-    ...readable,
-  ];
+function nodeArguments({ entry, library, readable = [], heapMegabytes, argument }: SandboxedProgram<string>) {
+  const code = [entry, import.meta.filename].map(packageFolder);
+  const paths = new Set([entry, ...code, ...moduleFolders(entry), ...moduleFolders(library), ...readable]);
   return [
     '--permission',
-    ...paths.map((path) => `--allow-fs-read=${path}`),
+    ...[...paths].map((path) => `--allow-fs-read=${path}`),
     '--no-warnings',
     `--max-old-space-size=${heapMegabytes}`,
     entry,

@@ -48,7 +48,7 @@ export async function* decodeAudio(
     {
       name: 'the audio decoder',
       entry: ENTRY,
-      packageName: 'mediabunny',
+      library: fileURLToPath(import.meta.resolve('mediabunny')),
       readable: [path],
       heapMegabytes: HEAP_MEGABYTES,
       argument: { path, maxSeconds: limits.maxSeconds } satisfies DecoderArguments,

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CallContext } from '@baobab/core/engine/engine.ts';
 import { systemClock } from '@baobab/core/runtime/clock.ts';
-import { createSlots } from '@baobab/server/admission/slots.ts';
 import { describe, expect, it } from 'vitest';
+import { createSlots } from '../../../server/src/admission/slots.ts';
 import { createAudioReader } from './reader.ts';
 
 const DECODERS = 4;

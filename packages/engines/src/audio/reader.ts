@@ -4,8 +4,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { CallContext } from '@baobab/core/engine/engine.ts';
-import type { AudioReader } from '@baobab/core/ports/file-readers.ts';
-import type { Slots } from '@baobab/server/admission/slots.ts';
+import type { AudioReader, ReaderSlots } from '@baobab/core/ports/file-readers.ts';
 import { type DecodeLimits, decodeAudio } from './decode.ts';
 import { cutWindows } from './windows.ts';
 
@@ -14,7 +13,7 @@ export interface AudioReaderDependencies {
   temporaryDirectory: string;
   limits?: Partial<DecodeLimits> | undefined;
   /** Bounds the decoder processes of all requests; each takes about 100 MB. */
-  decoders: Pick<Slots, 'enter'>;
+  decoders: ReaderSlots;
   decode?: typeof decodeAudio;
 }
 

@@ -1,6 +1,6 @@
 import type { PdfReadContext, PdfText } from '@baobab/core/ports/file-readers.ts';
-import { createSlots } from '@baobab/server/admission/slots.ts';
 import { describe, expect, it } from 'vitest';
+import { createSlots } from '../../../server/src/admission/slots.ts';
 import { createPdfReader } from './pdf-reader.ts';
 
 const contextOf = (accountId: string, keeps = true): PdfReadContext => ({

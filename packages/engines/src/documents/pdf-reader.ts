@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '@baobab/core/ports/clock.ts';
-import type { PdfContent, PdfReader } from '@baobab/core/ports/file-readers.ts';
+import type { PdfContent, PdfReader, ReaderSlots } from '@baobab/core/ports/file-readers.ts';
 import { yieldToEventLoop } from '@baobab/core/runtime/time-slices.ts';
-import type { Slots } from '@baobab/server/admission/slots.ts';
 import { type PdfLimits, readPdfText } from './pdf-text.ts';
 import { createTextCache } from './text-cache.ts';
 
 export interface PdfReaderDependencies {
   /** Bounds the reader processes of all requests; each takes about 100 MB. */
-  readers: Pick<Slots, 'enter'>;
+  readers: ReaderSlots;
   limits?: Partial<PdfLimits> | undefined;
   clock: Clock;
   readText?: typeof readPdfText;

@@ -56,7 +56,7 @@ export async function readPdfText(
     {
       name: 'the PDF reader',
       entry,
-      packageName: 'unpdf',
+      library: fileURLToPath(import.meta.resolve('unpdf')),
       heapMegabytes: HEAP_MEGABYTES,
       argument: { encoding, maxPages, maxCharacters } satisfies ReaderArguments,
       hasInput: true,

@@ -1,4 +1,5 @@
-import type { CallContext, Priority } from '@baobab/core/engine/engine.ts';
+import type { TurnContext, TurnQueue, TurnQueueOptions } from '@baobab/core/engine/driver.ts';
+import type { Priority } from '@baobab/core/engine/engine.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 
@@ -7,32 +8,17 @@ import { errors } from '@baobab/core/errors/errors.ts';
  * requests go before batches, accounts take turns, and so do the keys of one account. When the queue is full, the account with the most
  * waiting requests loses its newest one, so one busy client cannot shut out the others.
  */
-export interface FairQueueOptions {
+export interface FairQueueOptions extends Omit<TurnQueueOptions, 'bound'> {
   /** By default any number may wait, for as long as their signals allow. */
-  bound?: {
-    /** How many requests may wait. */
-    length: number;
-    /** For any time by default. */
-    timeoutMs?: number | undefined;
-    /** For the 429 of a full queue. */
-    retryAfterSeconds(): number;
-  };
-  /** Every request needs the same thing: when one cannot proceed, those behind it cannot either, and are not asked. */
-  uniform?: boolean;
+  bound?: TurnQueueOptions['bound'];
   /** How much an account or key has already: those with the fewest go first, and take turns when they have as many. The queue is uniform then. */
   held?(name: string): number;
   onDepth?(waiting: number): void;
 }
 
-export type QueueContext = Pick<CallContext, 'accountId' | 'keyId' | 'priority' | 'signal'>;
+export type QueueContext = TurnContext;
 
-export interface FairQueue<T> {
-  /** Waits until `attempt` returns something. `attempt` may throw to end the wait. */
-  wait(context: QueueContext, attempt: () => T | undefined): Promise<T>;
-  /** Something was freed: asks the waiting requests again, in fair order. */
-  wake(): void;
-  /** Whether a new request of this priority would wait behind others. */
-  isBehindOthers(priority: Priority): boolean;
+export interface FairQueue<T> extends TurnQueue<T> {
   rejectAll(error: Error): void;
   waiting(): number;
 }

@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ggufFile } from '@baobab/engines/llama/testing/gguf-file.ts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { ggufFile } from '../../../engines/src/llama/testing/gguf-file.ts';
 import { CatalogError, loadCatalog } from './load.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'baobab-defaults-'));

@@ -16,6 +16,7 @@ export function engineProblems(engine: object, at: readonly string[], { drivers,
   const problem = (field: string, text: string) => [`${locate([...at, field])}: ${[...at, field].join('.')}: ${text}`];
   const driver = drivers.find((each) => each.name === name);
   if (driver === undefined) return problem('driver', `must be one of ${quoted(drivers.map((each) => each.name))}`);
+  if (driver.isAbsent) return [];
   const fields = Object.entries(driver.tasks).find(([each]) => each === task)?.[1];
   if (fields === undefined) {
     const tasks = quoted(Object.keys(driver.tasks));

@@ -1,6 +1,5 @@
 import { existsSync, globSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { ModelEntry, ModelVersion } from '@baobab/core/domain/model.ts';
 import { providerOf } from '@baobab/core/domain/slug.ts';
 import { Value } from 'typebox/value';
@@ -8,6 +7,7 @@ import { drivers as allDrivers } from '../fleet/drivers.ts';
 import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
+import { BUILT_IN_CATALOG } from './built-in.ts';
 import { withDefaults } from './defaults.ts';
 import { type EngineChecks, engineProblems, toEngineSpec } from './engine-spec.ts';
 import { checkRules } from './rules.ts';
@@ -17,9 +17,6 @@ import { toSource } from './source.ts';
 export class CatalogError extends Error {
   override readonly name = 'CatalogError';
 }
-
-/** What ships with Baobab. */
-const BUILT_IN = fileURLToPath(new URL('../../../../catalog', import.meta.url));
 
 const midnight = (date: string): number => Date.parse(`${date}T00:00:00.000Z`);
 
@@ -62,7 +59,7 @@ export function loadCatalog(directories: readonly string[], drivers = allDrivers
       continue;
     }
     const seen = new Map<string, string>();
-    const builtIn = resolve(directory) === BUILT_IN;
+    const builtIn = resolve(directory) === BUILT_IN_CATALOG;
     for (const name of globSync('**/*.yaml', { cwd: directory }).sort()) {
       const file = join(directory, name);
       const document = readYaml(file);

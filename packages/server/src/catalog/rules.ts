@@ -64,7 +64,9 @@ function checkDates(version: Version, report: Report): void {
 
 function checkWeights(version: Version, { drivers, builtIn }: RuleOptions, report: Report): void {
   const { source } = version;
-  const runtime = drivers.find(({ name }) => name === version.engine.driver)?.local;
+  const driver = drivers.find(({ name }) => name === version.engine.driver);
+  if (driver?.isAbsent) return;
+  const runtime = driver?.local;
   if (source === undefined) {
     if (runtime !== undefined) report(['source'], 'is required for models that run here');
     return;

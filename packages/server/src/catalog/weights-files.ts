@@ -1,14 +1,12 @@
 import { statSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { EngineSpec } from '@baobab/core/domain/model.ts';
 import type { LocalRuntime } from '@baobab/core/engine/driver.ts';
+import { INSTALLATION } from './built-in.ts';
 import type { Report } from './rules.ts';
 import type { CatalogFile } from './schema.ts';
 
 type Source = NonNullable<CatalogFile['versions'][number]['source']>;
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 export interface WeightsFilesOptions {
   engine: EngineSpec;
@@ -48,7 +46,7 @@ function localDirectory(path: string, builtIn: boolean, report: (text: string) =
     report(`must be an absolute path${path.startsWith('~') ? "; '~' is not expanded" : ''}`);
     return undefined;
   }
-  const place = isAbsolute(path) ? path : join(ROOT, path);
+  const place = isAbsolute(path) ? path : join(INSTALLATION, path);
   const found = statSync(place, { throwIfNoEntry: false });
   if (found === undefined) report(`there is no file or directory ${place}`);
   return found?.isFile() === true ? dirname(place) : found && place;

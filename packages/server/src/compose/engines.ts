@@ -1,11 +1,11 @@
-import type { ModelEntry } from '@baobab/core/domain/model.ts';
+import type { ModelEntry, ModelVersion } from '@baobab/core/domain/model.ts';
 import { parseReference } from '@baobab/core/domain/slug.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import { steadyClock as clock } from '@baobab/core/runtime/clock.ts';
 import type { Scrub } from '@baobab/core/runtime/secret-scrubber.ts';
 import type { ResolvedConfig } from '../config/load.ts';
-import { drivers } from '../fleet/drivers.ts';
+import { drivers, NEEDS_ENGINES } from '../fleet/drivers.ts';
 import { createFleet, type Fleet, type UpstreamMetrics } from '../fleet/fleet.ts';
 import { createEngineRegistry, type EngineMetrics, type Model } from '../fleet/registry.ts';
 import type { WeightsStore } from '../models/store.ts';
@@ -37,6 +37,10 @@ function warmModels({ config, entries, logger }: EngineOptions): Model[] {
   });
 }
 
+const ABSENT = `it ${NEEDS_ENGINES}, or configure an upstream for it`;
+const hasRuntime = ({ engine }: ModelVersion): boolean =>
+  drivers.some(({ name, local }) => name === engine.driver && local !== undefined);
+
 /** Engine processes on this machine and upstreams elsewhere, as one fleet. */
 export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): Promise<void> } {
   const { config, entries, weights, metrics, logger, env } = options;
@@ -64,7 +68,8 @@ export function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): 
     registry,
     weights: (entry, version) => {
       const model = storedModel(entry, version);
-      return model === undefined ? { servable: false } : weights.state(model);
+      if (model === undefined) return { servable: false };
+      return hasRuntime(version) ? weights.state(model) : { servable: false, reason: ABSENT, remedy: ABSENT };
     },
     remote: {
       logger,

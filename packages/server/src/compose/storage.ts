@@ -6,14 +6,12 @@ import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts'
 import { makeFolder } from '@baobab/core/runtime/make-folder.ts';
 import { openStore, type Store, type StoreOptions, type StoreSettings } from '../adapters/store.ts';
 import { addedFolders } from '../catalog/adding/catalog-folder.ts';
+import { BUILT_IN_CATALOG, INSTALLATION } from '../catalog/built-in.ts';
 import { loadCatalog } from '../catalog/load.ts';
 import { readAddedUpstreams } from '../config/added-upstreams.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 
-/** The folder of package.json, with the built-in catalog and bundled weights. */
-export const ROOT = join(import.meta.dirname, '../..');
-
-export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
+export const VERSION: string = JSON.parse(readFileSync(join(INSTALLATION, 'package.json'), 'utf8')).version;
 
 /** Set aside beside the database: more than revoking a key adds to its files. */
 const RESERVE_BYTES = 4_194_304;
@@ -62,7 +60,7 @@ export async function openConfiguredStore(config: ResolvedConfig, options: Store
 export function catalogEntries(config: ResolvedConfig): ModelEntry[] {
   const { catalog: added } = addedFolders(config.dataDir);
   const own = config.catalogDir === undefined ? [] : [config.catalogDir];
-  return loadCatalog([join(ROOT, 'catalog'), ...own, ...(existsSync(added) ? [added] : [])]);
+  return loadCatalog([BUILT_IN_CATALOG, ...own, ...(existsSync(added) ? [added] : [])]);
 }
 
 /** The configured upstreams and those that were added while the service ran. */

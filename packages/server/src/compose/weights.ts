@@ -1,9 +1,9 @@
 import type { ModelEntry, ModelVersion } from '@baobab/core/domain/model.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import { steadyClock as clock } from '@baobab/core/runtime/clock.ts';
+import { INSTALLATION } from '../catalog/built-in.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { createWeightsStore, type StoredModel, type WeightsStore } from '../models/store.ts';
-import { ROOT } from './storage.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -21,7 +21,7 @@ export function openWeights(
     hfEndpoint: config.models.hfEndpoint,
     hfToken: config.models.hfToken,
     mavenRepository: config.models.mavenRepository,
-    bundledDirectory: ROOT,
+    bundledDirectory: INSTALLATION,
     pullOnUse: config.models.pullOnUse,
     retryUnavailableSeconds: config.models.retryUnavailableSeconds,
     environment: env,

@@ -1,10 +1,32 @@
 import type { Driver } from '@baobab/core/engine/driver.ts';
-import { llama } from '@baobab/engines/llama/driver.ts';
-import { onnx } from '@baobab/engines/onnx/driver.ts';
+import type { TSchema } from 'typebox';
 import { remote } from '../upstreams/driver.ts';
 
-/** Every driver. A new one is added here and nowhere else. */
-export const drivers: readonly Driver[] = [onnx, llama, remote];
+const PACKAGE = '@baobab/engines';
+
+/** For a message that begins with what cannot be done here. */
+export const NEEDS_ENGINES = `needs ${PACKAGE}, which is not installed: install it beside @baobab/server and restart`;
+
+/** Undefined where the engines are not installed. A package that is there and does not load is an error. */
+export async function ifInstalled<Module>(load: () => Promise<Module>): Promise<Module | undefined> {
+  try {
+    return await load();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ERR_MODULE_NOT_FOUND' && message.includes(`'${PACKAGE}'`)) return undefined;
+    throw error;
+  }
+}
+
+const local: readonly Driver[] | undefined = (await ifInstalled(() => import('@baobab/engines/drivers.ts')))?.drivers;
+
+/** The catalog describes their models, and upstreams can serve them. */
+const absent = ['onnx', 'llama'].map((name) => ({ name, tasks: {}, settings: {}, isAbsent: true }));
+
+export const drivers: readonly Driver[] = [...(local ?? absent), remote];
 
 /** The drivers' part of the section `engines` of the configuration. */
-export const driverSettings = { ...onnx.settings, ...llama.settings, ...remote.settings };
+export const driverSettings: Readonly<Record<never, TSchema>> = Object.assign(
+  {},
+  ...drivers.map(({ settings }) => settings),
+);

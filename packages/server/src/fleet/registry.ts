@@ -24,6 +24,7 @@ import { lazyPreparation } from '../host/prepared-chat.ts';
 import { childEnvironment } from '../host/process/child-environment.ts';
 import { startEngineProcess } from '../host/process/engine-process.ts';
 import { createRestartPolicy, RESTARTS, type RestartSettings } from '../host/replicas/restart-policy.ts';
+import { NEEDS_ENGINES } from './drivers.ts';
 import type { EngineReport } from './report.ts';
 
 export type { Accelerators } from '@baobab/core/engine/driver.ts';
@@ -177,7 +178,8 @@ class ModelHosts {
     const known = this.#byName.get(name);
     if (known !== undefined) return known;
     const runtime = this.runtimeOf(model);
-    if (runtime === undefined) throw errors.modelUnavailable(model.entry.slug, 'no upstream is configured for it');
+    if (runtime === undefined)
+      throw errors.modelNotServed(model.entry.slug, `it ${NEEDS_ENGINES}, or configure an upstream for it`);
     const host = this.#create(model, runtime);
     this.#byName.set(name, host);
     this.#byModel.set(model, host);

@@ -1,12 +1,14 @@
 import type { ChatPreparation, PreparationModule } from '@baobab/core/engine/driver.ts';
 import type { ChatCapability, EngineModel } from '@baobab/core/engine/engine.ts';
 
+import { createFairQueue } from '../admission/fair-queue.ts';
+
 /** Imports the driver's module with the first request. */
 export function lazyPreparation(module: URL): ChatPreparation {
   let loading: Promise<ChatPreparation> | undefined;
   const load = async () => {
     const { createChatPreparation }: PreparationModule = await import(module.href);
-    return createChatPreparation();
+    return createChatPreparation({ createQueue: createFairQueue });
   };
   return {
     async prepare(request, context) {

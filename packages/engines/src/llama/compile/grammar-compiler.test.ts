@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { createFairQueue } from '../../../../server/src/admission/fair-queue.ts';
 import { type CompilerWorker, startCompilerWorker } from './compiler-worker.ts';
 import { createGrammarCompiler, type GrammarCompilerOptions } from './grammar-compiler.ts';
 import { compileGrammars, type GrammarRequest } from './request-grammars.ts';
@@ -16,8 +17,8 @@ const schema = (value: Record<string, unknown>): GrammarRequest => ({ format: { 
 const tool = (parameters: Record<string, unknown>) => ({ name: 'act', parameters });
 
 const open: { close(): Promise<void> }[] = [];
-function compiler(options: GrammarCompilerOptions = {}) {
-  const created = createGrammarCompiler(options);
+function compiler(options: Partial<GrammarCompilerOptions> = {}) {
+  const created = createGrammarCompiler({ createQueue: createFairQueue, ...options });
   open.push(created);
   return created;
 }

@@ -1,8 +1,8 @@
+import type { PreparationDependencies, TurnContext } from '@baobab/core/engine/driver.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
 import { AccountCache } from '@baobab/core/runtime/account-cache.ts';
-import { createFairQueue, type QueueContext } from '@baobab/server/admission/fair-queue.ts';
 import { isLargerThan } from '../grammar/schema-document.ts';
 import type { CompileOutcome } from './compiler-protocol.ts';
 import { type CompilerWorker, startCompilerWorker } from './compiler-worker.ts';
@@ -15,11 +15,11 @@ import type { GrammarRequest, RequestGrammars } from './request-grammars.ts';
  * schema.
  */
 export interface GrammarCompiler {
-  compile(request: GrammarRequest, context: QueueContext): Promise<RequestGrammars>;
+  compile(request: GrammarRequest, context: TurnContext): Promise<RequestGrammars>;
   close(): Promise<void>;
 }
 
-export interface GrammarCompilerOptions {
+export interface GrammarCompilerOptions extends PreparationDependencies {
   threads?: number;
   timeLimitMs?: number;
   startWorker?: (timeLimitMs: number) => CompilerWorker;
@@ -38,12 +38,13 @@ export function createGrammarCompiler({
   threads = THREADS,
   timeLimitMs = TIME_LIMIT_MS,
   startWorker = startCompilerWorker,
-}: GrammarCompilerOptions = {}): GrammarCompiler {
+  createQueue,
+}: GrammarCompilerOptions): GrammarCompiler {
   const idle: CompilerWorker[] = [];
   const busy = new Set<CompilerWorker>();
   // Each account has its own, so that how long an answer takes says nothing of the schemas of others.
   const results = new AccountCache<RequestGrammars>(KEPT_CHARACTERS);
-  const queue = createFairQueue<CompilerWorker>({
+  const queue = createQueue<CompilerWorker>({
     bound: { length: QUEUE_LENGTH, timeoutMs: QUEUE_TIMEOUT_MS, retryAfterSeconds: () => 1 },
     uniform: true,
   });
@@ -55,7 +56,7 @@ export function createGrammarCompiler({
     return worker;
   };
 
-  const run = async (request: GrammarRequest, context: QueueContext): Promise<CompileOutcome> => {
+  const run = async (request: GrammarRequest, context: TurnContext): Promise<CompileOutcome> => {
     const free = queue.isBehindOthers(context.priority) ? undefined : take();
     const worker = free ?? (await queue.wait(context, take));
     try {

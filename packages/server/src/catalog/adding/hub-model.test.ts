@@ -1,5 +1,5 @@
-import { ggufFile } from '@baobab/engines/llama/testing/gguf-file.ts';
 import { afterEach, describe, expect, it } from 'vitest';
+import { ggufFile } from '../../../../engines/src/llama/testing/gguf-file.ts';
 import { drivers } from '../../fleet/drivers.ts';
 import { draftHubModel } from './hub-model.ts';
 import { parseLocation } from './reference.ts';

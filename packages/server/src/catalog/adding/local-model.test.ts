@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ggufFile } from '@baobab/engines/llama/testing/gguf-file.ts';
 import { afterEach, describe, expect, it } from 'vitest';
+import { ggufFile } from '../../../../engines/src/llama/testing/gguf-file.ts';
 import { drivers } from '../../fleet/drivers.ts';
 import { loadCatalog } from '../load.ts';
 import { addedFolders, writeDraft } from './catalog-folder.ts';

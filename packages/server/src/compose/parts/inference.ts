@@ -2,11 +2,8 @@ import type { Counters } from '@baobab/core/ports/counters.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
 import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
-import { createAudioReader } from '@baobab/engines/audio/reader.ts';
-import { createPdfReader } from '@baobab/engines/documents/pdf-reader.ts';
 import type { Store } from '../../adapters/store.ts';
 import { createAccountTurns } from '../../admission/account-turns.ts';
-import { allButAQuarter, createSlots, type Slots } from '../../admission/slots.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
 import type { Fleet } from '../../fleet/fleet.ts';
 import { createResponseExecutor } from '../../http/endpoints/responses/executor.ts';
@@ -31,6 +28,7 @@ import { type ConversationsService, createConversations } from '../../services/r
 import { createResponseEventLog, type ResponseEventLog } from '../../services/responses/event-log.ts';
 import { createResponses, type ResponsesService } from '../../services/responses/responses.ts';
 import { createResponseRunner, type ResponseRunner } from '../../services/responses/runner.ts';
+import { composeAudioReader, composePdfReader } from './readers.ts';
 
 /** Windows of one transcription that the engine decodes at once. */
 const WINDOWS_AT_ONCE = 4;
@@ -39,18 +37,6 @@ const WINDOWS_AT_ONCE = 4;
 const HISTORY_BODIES = 2;
 /** Stored responses and conversations that are read for one account at a time. */
 const HISTORIES_AT_ONCE = 4;
-
-/** One queue for all processes that read files of one kind. */
-function composeReaders(count: number, queue: { length: number; timeoutMs: number | undefined }): Slots {
-  const readers = createSlots({
-    queueLength: queue.length,
-    queueTimeoutMs: queue.timeoutMs,
-    maxPerAccount: allButAQuarter(count),
-    clock: steadyClock,
-  });
-  readers.setCapacity(count);
-  return readers;
-}
 
 export interface InferenceOptions {
   config: ResolvedConfig;
@@ -71,7 +57,6 @@ export type InferenceParts = ReturnType<typeof composeInference>;
 export function composeInference(options: InferenceOptions) {
   const { config, store, identity, counters, catalog, fleet, files, metrics, temporaryDirectory, logger } = options;
   const { ownerId, leaseMs } = identity;
-  const { queueLength, queueTimeoutSeconds } = config.engines;
   const inference = createInference({
     catalog,
     limits: createLimits({
@@ -96,12 +81,7 @@ export function composeInference(options: InferenceOptions) {
   const images = createImages({ files, settings: config.images });
   const documents = createDocuments({
     files,
-    reader: createPdfReader({
-      // Those that wait have a turn when others have used up their processor time, which takes long on a busy machine.
-      readers: composeReaders(config.documents.readers, { length: queueLength, timeoutMs: undefined }),
-      limits: config.documents,
-      clock: steadyClock,
-    }),
+    reader: composePdfReader(config),
     settings: config.documents,
   });
   const admissions: LeaseHolder = { renewLeases: () => counters.renew(ownerId, { now: clock.now(), leaseMs }) };
@@ -114,13 +94,7 @@ export function composeInference(options: InferenceOptions) {
     transcriptions: createTranscriptions({
       inference,
       windowed: createWindowedTranscription({
-        reader: createAudioReader({
-          temporaryDirectory,
-          decoders: composeReaders(config.audio.decoders, {
-            length: queueLength,
-            timeoutMs: queueTimeoutSeconds * 1000,
-          }),
-        }),
+        reader: composeAudioReader(config, temporaryDirectory),
         windowsAtOnce: WINDOWS_AT_ONCE,
       }),
     }),

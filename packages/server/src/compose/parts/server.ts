@@ -1,13 +1,15 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
 import { createRepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
+import { INSTALLATION } from '../../catalog/built-in.ts';
 import { createServer } from '../../http/server.ts';
 import { createLiveFeed } from '../../services/live/live-feed.ts';
 import { createUsage } from '../../services/usage/usage.ts';
 import { createAddedModels } from '../added-models.ts';
 import { createConsoleBundle } from '../console/bundle.ts';
 import { createSystem } from '../console/system.ts';
-import { ROOT, VERSION } from '../storage.ts';
+import { VERSION } from '../storage.ts';
 import type { AccessParts } from './access.ts';
 import type { BatchParts } from './batches.ts';
 import type { Foundation } from './foundation.ts';
@@ -78,9 +80,9 @@ export function composeServer(options: ServerOptions) {
     }),
     system: createSystem({ config, space, startedAt: clock.now(), unready }),
     console: createConsoleBundle({
-      sources: join(ROOT, 'console'),
-      domain: join(ROOT, 'packages/core/src/domain'),
-      lockFile: join(ROOT, 'package-lock.json'),
+      sources: dirname(fileURLToPath(import.meta.resolve('@baobab/console/build.ts'))),
+      domain: dirname(fileURLToPath(import.meta.resolve('@baobab/core/domain/scopes.ts'))),
+      lockFile: join(INSTALLATION, 'package-lock.json'),
       cache: join(ownDirectory, 'console'),
       logger,
     }),

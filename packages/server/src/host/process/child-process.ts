@@ -18,7 +18,7 @@ export interface ChildOptions {
   model: string;
 }
 
-const ENTRY = fileURLToPath(new URL('../../../../core/src/engine/child/main.ts', import.meta.url));
+export const ENTRY = fileURLToPath(import.meta.resolve('@baobab/core/engine/child/main.ts'));
 
 /** Starts Node with `child/main.ts` and a pipe to it. Its output goes to the log. */
 export function spawnChild({ flags, restricted, environment, logger, model }: ChildOptions): {

@@ -8,7 +8,7 @@ import {
   type ToEngine,
 } from '@baobab/core/engine/wire/messages.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
-import { describeExit, spawnChild } from './child-process.ts';
+import { describeExit, ENTRY, spawnChild } from './child-process.ts';
 import { coreTimes } from './core-times.ts';
 import { EngineCrash } from './engine-crash.ts';
 import { createEngineMethods, type EngineMethods } from './engine-methods.ts';
@@ -69,7 +69,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
   const { module, rights, environment } = options;
   const libraryPath = environment.LD_LIBRARY_PATH;
   const { directory } = spec;
-  const flags = rights === undefined ? [] : permissionFlags({ module, directory, rights, libraryPath });
+  const flags = rights === undefined ? [] : permissionFlags({ entry: ENTRY, module, directory, rights, libraryPath });
   const { child, pipe } = spawnChild({ flags, restricted: flags.length > 0, environment, logger, model });
   const facts = { model, pid: child.pid };
   const channel = createFrameChannel<ToEngine, FromEngine>(pipe, {

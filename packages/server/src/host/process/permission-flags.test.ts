@@ -1,25 +1,20 @@
 import { mkdtempDisposable, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import type { EngineRights } from '@baobab/core/engine/driver.ts';
 import { expect, it } from 'vitest';
+import { ENTRY } from './child-process.ts';
 import { permissionFlags } from './permission-flags.ts';
 
 const module = new URL('./engine-process.ts', import.meta.url);
 const flags = (directory: string, rights: EngineRights = {}, libraryPath?: string) =>
-  permissionFlags({ module, directory, rights, libraryPath });
+  permissionFlags({ entry: ENTRY, module, directory, rights, libraryPath });
 
 it('lets a process read code, packages, its model and libraries, and write nothing of the operator', () => {
   const given = flags('/srv/model', {}, '/opt/libraries:');
-  const root = join(import.meta.dirname, '../../../..');
-  for (const path of [
-    `${root}/src/`,
-    `${root}/node_modules`,
-    '/srv/model',
-    '/opt/libraries',
-    dirname(fileURLToPath(module)),
-  ]) {
+  const root = join(import.meta.dirname, '../../../../..');
+  const code = [`${root}/packages/core`, `${root}/packages/server`, `${root}/node_modules`];
+  for (const path of [...code, '/srv/model', '/opt/libraries']) {
     expect(given).toContain(`--allow-fs-read=${path}`);
   }
   expect(given.filter((flag) => flag.startsWith('--allow-fs-write='))).toEqual([
