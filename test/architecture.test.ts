@@ -1,8 +1,10 @@
 import { globSync, readFileSync } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-const SRC = join(import.meta.dirname, '../src');
+const PACKAGES = join(import.meta.dirname, '../packages');
+/** The packages with rooms. The console has its own rules. */
+const NAMES = ['core', 'engines', 'server'];
 
 interface Arrows {
   /** Rooms whose code this one runs. */
@@ -11,126 +13,95 @@ interface Arrows {
   types?: readonly string[];
 }
 
-/** Drivers that run models here: each folder of engines/ with a driver.ts, but for remote. A new one needs no line in the table. */
-const driverRooms = globSync('engines/*/driver.ts', { cwd: SRC })
-  .map((path) => dirname(path))
-  .filter((room) => room !== 'engines/remote');
-const DRIVER: Arrows = {
-  code: ['admission', 'errors', 'runtime', 'engines/driver', 'engines/written-calls'],
-  types: ['domain', 'engines/engine'],
-};
+/** Drivers that run models here: each folder of engines with a driver.ts. A new one needs no line in the table. */
+const driverRooms = globSync('*/driver.ts', { cwd: join(PACKAGES, 'engines/src') }).map((path) => dirname(path));
+const DRIVER: Arrows = { code: ['errors', 'runtime', 'engine'], types: ['domain'] };
 
 /** Which room may know which. Tests may know everything. */
-const MAY_IMPORT: Record<string, Arrows> = {
+const CORE: Record<string, Arrows> = {
+  errors: { code: [] },
+  domain: { code: ['errors'] },
+  ports: { code: [], types: ['domain', 'engine'] },
+  runtime: { code: [], types: ['ports'] },
+  sandbox: { code: ['runtime'] },
+  engine: { code: ['errors', 'runtime'], types: ['domain', 'ports'] },
+};
+const ENGINES: Record<string, Arrows> = {
+  ...Object.fromEntries(driverRooms.map((room) => [room, DRIVER])),
+  audio: { code: ['errors', 'runtime', 'sandbox'], types: ['ports', 'engine'] },
+  documents: { code: ['errors', 'runtime', 'sandbox'], types: ['ports'] },
+  // What the server may import: the doors in the package's `exports`.
+  engines: { code: [...driverRooms, 'audio', 'documents'], types: ['engine'] },
+};
+const SERVER: Record<string, Arrows> = {
   main: { code: ['cli'] },
   compose: {
     code: [
-      ...[
-        'adapters',
-        'admission',
-        'audio',
-        'catalog',
-        'config',
-        'control',
-        'documents',
-        'domain',
-        'errors',
-        'http',
-        'inference',
-        'logging',
-        'metering',
-        'metrics',
-        'models',
-      ],
-      ...['ports', 'runtime', 'services', 'engines/drivers', 'engines/fleet', 'engines/registry', 'engines/report'],
+      ...['adapters', 'admission', 'catalog', 'config', 'control', 'domain', 'drivers', 'engine', 'engines', 'errors'],
+      ...['fleet', 'http', 'inference', 'logging', 'metering', 'metrics', 'models', 'ports', 'runtime', 'services'],
     ],
   },
   cli: {
     code: [
-      'compose',
-      'config',
-      'catalog',
-      'control',
-      'domain',
-      'errors',
-      'logging',
-      'models',
-      'ports',
-      'runtime',
+      ...['compose', 'config', 'catalog', 'control', 'domain', 'errors', 'logging', 'models', 'ports', 'runtime'],
       'validation',
     ],
-    types: ['services', 'engines/engine', 'engines/report'],
+    types: ['services', 'engine'],
   },
   http: {
     code: ['admission', 'domain', 'errors', 'runtime', 'validation'],
-    types: ['inference', 'services', 'ports', 'engines/engine', 'metrics'],
+    types: ['inference', 'services', 'ports', 'engine', 'metrics'],
   },
-  services: {
-    code: ['admission', 'domain', 'errors', 'ports', 'runtime'],
-    types: ['inference', 'engines/engine', 'engines/report'],
-  },
-  inference: { code: ['admission', 'domain', 'errors', 'ports', 'runtime'], types: ['metering', 'engines/engine'] },
+  services: { code: ['admission', 'domain', 'errors', 'ports', 'runtime'], types: ['inference', 'engine'] },
+  inference: { code: ['admission', 'domain', 'errors', 'ports', 'runtime'], types: ['metering', 'engine'] },
   metering: { code: ['domain'], types: ['ports'] },
-  admission: { code: ['errors'], types: ['ports', 'engines/engine'] },
-  ports: { code: [], types: ['domain', 'engines/engine'] },
-  domain: { code: ['errors'] },
-  errors: { code: [] },
-  runtime: { code: [], types: ['ports'] },
-  sandbox: { code: [] },
+  admission: { code: ['errors'], types: ['ports', 'engine'] },
   validation: { code: ['runtime'] },
-  config: { code: ['validation', 'runtime', 'engines/drivers', 'engines/remote'] },
-  catalog: { code: ['domain', 'validation', 'runtime', 'engines/driver', 'engines/drivers'] },
+  drivers: { code: ['upstreams', 'engines'], types: ['engine'] },
+  config: { code: ['validation', 'runtime', 'drivers', 'upstreams'] },
+  catalog: { code: ['domain', 'validation', 'runtime', 'engine', 'drivers'] },
   adapters: { code: ['ports', 'domain', 'errors', 'runtime'] },
   models: { code: ['errors', 'runtime'], types: ['domain', 'ports'] },
-  audio: { code: ['errors', 'runtime', 'sandbox'], types: ['admission', 'ports', 'engines/engine'] },
-  documents: { code: ['errors', 'runtime', 'sandbox'], types: ['admission', 'ports'] },
-  control: { code: ['runtime'], types: ['engines/report'] },
+  control: { code: ['runtime'], types: ['engine'] },
   logging: { code: ['domain', 'errors', 'runtime'] },
-  metrics: { code: ['runtime'], types: ['engines/fleet', 'engines/registry', 'services'] },
-  'engines/engine': { code: [], types: ['domain'] },
-  'engines/report': { code: [], types: ['engines/engine'] },
-  'engines/written-calls': { code: [] },
-  'engines/driver': { code: [], types: ['domain', 'engines/engine'] },
-  'engines/drivers': { code: ['engines/remote', ...driverRooms], types: ['engines/driver'] },
-  'engines/fleet': {
-    code: ['admission', 'errors', 'runtime', 'engines/remote', 'engines/report'],
-    types: ['domain', 'engines/engine', 'engines/registry'],
+  metrics: { code: ['runtime'], types: ['fleet', 'services'] },
+  fleet: {
+    code: ['admission', 'drivers', 'engine', 'errors', 'host', 'runtime', 'upstreams'],
+    types: ['domain', 'ports'],
   },
-  'engines/registry': {
-    code: ['errors', 'runtime', 'engines/driver', 'engines/host'],
-    types: ['ports', 'engines/engine', 'engines/report'],
-  },
-  'engines/host': {
-    code: ['admission', 'domain', 'errors', 'runtime', 'sandbox'],
-    types: ['ports', 'engines/engine', 'engines/driver', 'engines/report'],
-  },
-  ...Object.fromEntries(driverRooms.map((room) => [room, DRIVER])),
-  'engines/remote': {
-    code: ['admission', 'domain', 'errors', 'runtime', 'engines/written-calls'],
-    types: ['ports', 'engines/engine', 'engines/driver', 'engines/report'],
-  },
+  host: { code: ['admission', 'domain', 'engine', 'errors', 'runtime', 'sandbox'], types: ['ports'] },
+  upstreams: { code: ['admission', 'domain', 'engine', 'errors', 'runtime'], types: ['ports'] },
+};
+const ROOMS: Record<string, Record<string, Arrows>> = { core: CORE, engines: ENGINES, server: SERVER };
+const MAY_IMPORT: Record<string, Arrows> = { ...CORE, ...ENGINES, ...SERVER };
+/** Which package may know which. */
+const MAY_NEED: Record<string, readonly string[]> = {
+  core: [],
+  engines: ['core'],
+  // An optional one, which may be missing: see drivers.ts.
+  server: ['core', 'engines', 'console'],
 };
 
 /** Packages that belong to one place. */
 const ONLY_IN: Record<string, RegExp> = {
-  fastify: /^http\//,
-  'fastify-plugin': /^http\//,
-  '@fastify/': /^http\//,
-  '@scalar/': /^http\//,
-  kysely: /^adapters\/sql\//,
+  fastify: /^server\/http\//,
+  'fastify-plugin': /^server\/http\//,
+  '@fastify/': /^server\/http\//,
+  '@scalar/': /^server\/http\//,
+  kysely: /^server\/adapters\/sql\//,
   // SQLite's file lock also guards the data directory and downloads of weights.
-  'node:sqlite': /^(adapters\/(sql\/sqlite\/|data-dir-lock\.ts$)|models\/model-lock\.ts$)/,
-  pg: /^adapters\//,
-  '@aws-sdk/': /^adapters\/blobs\//,
-  '@redis/client': /^adapters\/counters\/redis\//,
+  'node:sqlite': /^server\/(adapters\/(sql\/sqlite\/|data-dir-lock\.ts$)|models\/model-lock\.ts$)/,
+  pg: /^server\/adapters\//,
+  '@aws-sdk/': /^server\/adapters\/blobs\//,
+  '@redis/client': /^server\/adapters\/counters\/redis\//,
   sharp: /^engines\/onnx\/image\//,
   'onnxruntime-node': /^engines\/onnx\//,
   'node-llama-cpp': /^engines\/llama\//,
-  'prom-client': /^metrics\//,
-  unpdf: /^documents\//,
-  pino: /^logging\//,
-  undici: /^models\//,
-  'eventsource-parser': /^engines\/remote\/transport\//,
+  'prom-client': /^server\/metrics\//,
+  unpdf: /^engines\/documents\//,
+  pino: /^server\/logging\//,
+  undici: /^server\/models\//,
+  'eventsource-parser': /^server\/upstreams\/transport\//,
 };
 const WITHOUT_PACKAGES = ['domain', 'errors', 'ports'];
 
@@ -140,9 +111,15 @@ interface Import {
   typesOnly: boolean;
 }
 
+/** Paths are `<package>/<path in its src>`. */
 const isProduct = (path: string) => !path.endsWith('.test.ts') && !path.includes('/testing/');
-const files = globSync('**/*.ts', { cwd: SRC }).filter(isProduct).toSorted();
-const text = new Map(files.map((path) => [path, readFileSync(join(SRC, path), 'utf8')]));
+const sourceOf = (path: string) => join(PACKAGES, path.replace('/', '/src/'));
+const files = NAMES.flatMap((name) =>
+  globSync('**/*.ts', { cwd: join(PACKAGES, name, 'src') }).map((path) => `${name}/${path}`),
+)
+  .filter(isProduct)
+  .toSorted();
+const text = new Map(files.map((path) => [path, readFileSync(sourceOf(path), 'utf8')]));
 
 const STATIC = /^(?:import|export)\s+(type\s+)?(?:[^'";]*?\sfrom\s+)?'([^']+)'/gm;
 const DYNAMIC = /\bimport\(\s*'([^']+)'/g;
@@ -160,29 +137,76 @@ function importsOf(path: string): Import[] {
 }
 const imports = files.flatMap(importsOf);
 
-function roomOf(path: string): string {
-  const [first = '', second = ''] = path.replace(/\.ts$/, '').split('/');
-  return first === 'engines' ? `${first}/${second}` : first;
+const OWN = '@baobab/';
+
+/** The file that an import leads to; undefined for packages of others. */
+function targetOf({ from, specifier }: Import): string | undefined {
+  if (specifier.startsWith('.')) return join(dirname(from), specifier);
+  return specifier.startsWith(OWN) ? specifier.slice(OWN.length) : undefined;
 }
 
-describe('the rooms of src', () => {
+/** The first folder, or the name of a file beside them. The doors of engines are one room. */
+function roomOf(path: string): string {
+  const [name = '', first = '', second] = path.replace(/\.ts$/, '').split('/');
+  return name === 'engines' && second === undefined ? 'engines' : first;
+}
+
+const inner = imports.flatMap((each) => {
+  const to = targetOf(each);
+  return to === undefined ? [] : [{ from: each.from, to, typesOnly: each.typesOnly }];
+});
+
+describe('the packages', () => {
+  it('import each other by name, and only as the table says', () => {
+    const wrong = inner.filter(({ from, to }) => {
+      const [own = '', other = ''] = [from, to].map((path) => path.split('/')[0]);
+      return own !== other && !MAY_NEED[own]?.includes(other);
+    });
+    expect(wrong).toEqual([]);
+    const leaving = imports.filter(
+      ({ from, specifier }) =>
+        specifier.startsWith('.') && join(dirname(from), specifier).split('/')[0] !== from.split('/')[0],
+    );
+    expect(leaving).toEqual([]);
+  });
+
+  it('list what they need in their package.json', () => {
+    const wrong = NAMES.flatMap((name) => {
+      const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(
+        readFileSync(join(PACKAGES, name, 'package.json'), 'utf8'),
+      );
+      const listed = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies });
+      return imports
+        .filter(({ from, specifier }) => from.startsWith(`${name}/`) && !/^(\.|node:)/.test(specifier))
+        .filter(({ specifier }) => !listed.some((each) => specifier === each || specifier.startsWith(`${each}/`)));
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it('load the engines only where they may be missing: dynamically', () => {
+    const wrong = inner.filter(
+      ({ from, to, typesOnly }) => from.startsWith('server/') && to.startsWith('engines/') && !typesOnly,
+    );
+    expect(wrong.map(({ from }) => from).toSorted()).toEqual(['server/compose/parts/readers.ts', 'server/drivers.ts']);
+    const fixed = wrong.filter(({ from, to }) => text.get(from)?.includes(` from '${OWN}${to}'`));
+    expect(fixed).toEqual([]);
+  });
+});
+
+describe('the rooms', () => {
   it('are all in the table', () => {
-    expect([...new Set(files.map(roomOf))].toSorted()).toEqual(Object.keys(MAY_IMPORT).toSorted());
+    const found = Object.groupBy(files, (path) => path.split('/')[0] ?? '');
+    for (const [name, rooms] of Object.entries(ROOMS)) {
+      expect([...new Set(found[name]?.map(roomOf))].toSorted()).toEqual(Object.keys(rooms).toSorted());
+    }
   });
 
   it('import only what they may', () => {
-    const wrong = imports
-      .filter(({ specifier }) => specifier.startsWith('.'))
-      .map(({ from, specifier, typesOnly }) => ({
-        from,
-        to: relative(SRC, join(SRC, dirname(from), specifier)),
-        typesOnly,
-      }))
-      .filter(({ from, to, typesOnly }) => {
-        const [room, target] = [roomOf(from), roomOf(to)];
-        const { code = [], types = [] } = MAY_IMPORT[room] ?? {};
-        return room !== target && !code.includes(target) && !(typesOnly && types.includes(target));
-      });
+    const wrong = inner.filter(({ from, to, typesOnly }) => {
+      const [room, target] = [roomOf(from), roomOf(to)];
+      const { code = [], types = [] } = MAY_IMPORT[room] ?? {};
+      return room !== target && !code.includes(target) && !(typesOnly && types.includes(target));
+    });
     expect(wrong).toEqual([]);
   });
 
@@ -202,13 +226,10 @@ describe('the rooms of src', () => {
   });
 
   it('keep SQL dialects apart: only adapters/store.ts knows them', () => {
-    const wrong = imports
-      .filter(({ specifier }) => specifier.startsWith('.'))
-      .map(({ from, specifier }) => ({ from, to: relative(SRC, join(SRC, dirname(from), specifier)) }))
-      .filter(({ from, to }) => {
-        const dialect = /^adapters\/sql\/(?!shared\/)[^/]+\//.exec(to)?.[0];
-        return dialect !== undefined && !from.startsWith(dialect) && from !== 'adapters/store.ts';
-      });
+    const wrong = inner.filter(({ from, to }) => {
+      const dialect = /^server\/adapters\/sql\/(?!shared\/)[^/]+\//.exec(to)?.[0];
+      return dialect !== undefined && !from.startsWith(dialect) && from !== 'server/adapters/store.ts';
+    });
     expect(wrong).toEqual([]);
   });
 
@@ -232,14 +253,16 @@ describe('the list of drivers', () => {
     const visit = (path: string) => {
       if (seen.has(path)) return;
       seen.add(path);
-      for (const { specifier, typesOnly } of importsOf(path)) {
-        if (typesOnly) continue;
-        if (specifier.startsWith('.')) visit(join(dirname(path), specifier));
-        else packages.add(specifier);
+      for (const each of importsOf(path)) {
+        if (each.typesOnly) continue;
+        const target = targetOf(each);
+        if (target === undefined) packages.add(each.specifier);
+        else visit(target);
       }
     };
+    visit('server/drivers.ts');
     visit('engines/drivers.ts');
-    const others = [...seen].filter((path) => !/^engines\/([\w-]+\/)?drivers?\.ts$/.test(path));
+    const others = [...seen].filter((path) => path.startsWith('engines/') && !/\/drivers?\.ts$/.test(path));
     // Reads the metadata of a file with Node alone.
     expect(others).toEqual(['engines/llama/gguf-header.ts']);
     expect([...packages].filter((name) => !name.startsWith('node:'))).toEqual(['typebox']);
@@ -249,7 +272,7 @@ describe('the list of drivers', () => {
 describe('every file', () => {
   it('reads the environment only through the configuration', () => {
     const readers = files.filter((path) => /process\.env\b/.test(text.get(path) ?? ''));
-    expect(readers.filter((path) => path !== 'main.ts' && !path.startsWith('config/'))).toEqual([]);
+    expect(readers.filter((path) => path !== 'server/main.ts' && !path.startsWith('server/config/'))).toEqual([]);
   });
 
   it('has a name that says what it is about', () => {
@@ -269,9 +292,9 @@ describe('every file', () => {
     const plainString =
       /errors\.(invalid|missing|unsupported)Parameter\(\s*[\w.]*param\b|errors\.(context\w*TooLong|tooManyInputs|validationFailed)\(\s*[\w.]*param\b|^\s*(const )?field\??: (string|'|`)/m;
     // The fields of upstreams are their own.
-    const own = ['engines/remote/failure/error-answer.ts', 'domain/audit/entry.ts'];
+    const own = ['server/upstreams/failure/error-answer.ts', 'core/domain/audit/entry.ts'];
     const wrong = files
-      .filter((path) => !path.startsWith('http/'))
+      .filter((path) => !path.startsWith('server/http/'))
       .filter((path) => wireName.test(text.get(path) ?? '') || plainString.test(text.get(path) ?? ''));
     expect(wrong.filter((path) => !own.includes(path))).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadCatalog } from '../../packages/server/src/catalog/load.ts';
 import { CatalogFile } from '../../packages/server/src/catalog/schema.ts';
 import { loadConfig } from '../../packages/server/src/config/load.ts';
-import { drivers } from '../../packages/server/src/fleet/drivers.ts';
+import { drivers } from '../../packages/server/src/drivers.ts';
 import { UpstreamSchema } from '../../packages/server/src/upstreams/upstream-settings.ts';
 import { snake } from '../../packages/server/src/validation/names.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EngineSpec } from '../../packages/core/src/domain/model.ts';
 import { systemClock } from '../../packages/core/src/runtime/clock.ts';
-import { drivers } from '../../packages/server/src/fleet/drivers.ts';
+import { drivers } from '../../packages/server/src/drivers.ts';
 import { createEngineRegistry, type Model, noMetrics } from '../../packages/server/src/fleet/registry.ts';
 import { callContext, embed, testModel, until, use } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';

@@ -3,7 +3,7 @@ import type { EngineSpec } from '../../packages/core/src/domain/model.ts';
 import type { ChatRequest } from '../../packages/core/src/engine/engine.ts';
 import { pulled } from '../../packages/core/src/engine/testing/pulled-generation.ts';
 import { systemClock } from '../../packages/core/src/runtime/clock.ts';
-import { drivers } from '../../packages/server/src/fleet/drivers.ts';
+import { drivers } from '../../packages/server/src/drivers.ts';
 import { createEngineRegistry, noMetrics } from '../../packages/server/src/fleet/registry.ts';
 import { callContext, testModel } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import type { ModelEntry, ModelVersion } from '@baobab/core/domain/model.ts';
 import { providerOf } from '@baobab/core/domain/slug.ts';
 import { Value } from 'typebox/value';
-import { drivers as allDrivers } from '../fleet/drivers.ts';
+import { drivers as allDrivers } from '../drivers.ts';
 import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { ResolvedConfig } from '../config/load.ts';
-import { drivers } from '../fleet/drivers.ts';
+import { drivers } from '../drivers.ts';
 import { type Accelerators, createMachineFacts, openDriverAccelerators } from '../fleet/registry.ts';
 import type { Environment } from './weights.ts';
 

@@ -10,7 +10,7 @@ import { draftLocalModel } from '../catalog/adding/local-model.ts';
 import { AddError, parseLocation } from '../catalog/adding/reference.ts';
 import { draftUpstreamModel } from '../catalog/adding/upstream-model.ts';
 import type { ResolvedConfig } from '../config/load.ts';
-import { drivers } from '../fleet/drivers.ts';
+import { drivers } from '../drivers.ts';
 import { createProxyFetch } from '../models/sources/proxy-fetch.ts';
 import { auditEntry } from '../services/audit/entries.ts';
 import type { AddedModelsService } from '../services/catalog/added-models.ts';

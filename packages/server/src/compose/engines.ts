@@ -5,7 +5,7 @@ import type { Logger } from '@baobab/core/ports/logger.ts';
 import { steadyClock as clock } from '@baobab/core/runtime/clock.ts';
 import type { Scrub } from '@baobab/core/runtime/secret-scrubber.ts';
 import type { ResolvedConfig } from '../config/load.ts';
-import { drivers, NEEDS_ENGINES } from '../fleet/drivers.ts';
+import { drivers, NEEDS_ENGINES } from '../drivers.ts';
 import { createFleet, type Fleet, type UpstreamMetrics } from '../fleet/fleet.ts';
 import { createEngineRegistry, type EngineMetrics, type Model } from '../fleet/registry.ts';
 import type { WeightsStore } from '../models/store.ts';

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Static, type TOptional, type TSchema, type TString, type TStringOptions, Type } from 'typebox';
-import { driverSettings } from '../fleet/drivers.ts';
+import { driverSettings } from '../drivers.ts';
 import { UpstreamSchema } from '../upstreams/upstream-settings.ts';
 import { patternInWords } from '../validation/expectation.ts';
 

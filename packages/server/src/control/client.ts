@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { json } from 'node:stream/consumers';
-import type { EngineReport } from '../fleet/report.ts';
+import type { EngineReport } from '@baobab/core/engine/report.ts';
 import { ControlError, controlSocketPath } from './socket.ts';
 
 const TIMEOUT_MS = 3_000;

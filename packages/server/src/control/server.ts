@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { dirname } from 'node:path';
-import type { EngineReport } from '../fleet/report.ts';
+import type { EngineReport } from '@baobab/core/engine/report.ts';
 import { controlSocketPath, userId } from './socket.ts';
 
 export interface ControlHandlers {

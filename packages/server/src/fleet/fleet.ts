@@ -1,11 +1,11 @@
 import type { ModelEntry, ModelVersion } from '@baobab/core/domain/model.ts';
 import type { BatchLane, CallContext, ComputeDevice, EngineLease } from '@baobab/core/engine/engine.ts';
+import { type EngineReport, idleEngine } from '@baobab/core/engine/report.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createInteractiveLoad } from '../admission/interactive-load.ts';
 import { createRemoteModel, type RemoteModel, type RemoteModelOptions } from '../upstreams/remote-model.ts';
 import type { EngineRegistry, Model, ModelLease } from './registry.ts';
-import { type EngineReport, idleEngine } from './report.ts';
 
 export type { UpstreamMetrics } from '../upstreams/routing/upstream-metrics.ts';
 

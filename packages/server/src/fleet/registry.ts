@@ -7,10 +7,12 @@ import {
   PROCESSOR,
 } from '@baobab/core/engine/driver.ts';
 import type { CallContext, ComputeDevice } from '@baobab/core/engine/engine.ts';
+import type { EngineReport } from '@baobab/core/engine/report.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import { type Processor, readProcessor } from '@baobab/core/runtime/processor.ts';
+import { NEEDS_ENGINES } from '../drivers.ts';
 import { openDriverAccelerators } from '../host/accelerators.ts';
 import { startHostSweep } from '../host/host-sweep.ts';
 import { createLayoutChoice } from '../host/layout-choice.ts';
@@ -24,8 +26,6 @@ import { lazyPreparation } from '../host/prepared-chat.ts';
 import { childEnvironment } from '../host/process/child-environment.ts';
 import { startEngineProcess } from '../host/process/engine-process.ts';
 import { createRestartPolicy, RESTARTS, type RestartSettings } from '../host/replicas/restart-policy.ts';
-import { NEEDS_ENGINES } from './drivers.ts';
-import type { EngineReport } from './report.ts';
 
 export type { Accelerators } from '@baobab/core/engine/driver.ts';
 export { openDriverAccelerators } from '../host/accelerators.ts';

@@ -1,9 +1,9 @@
 import type { Layout } from '@baobab/core/engine/driver.ts';
 import type { CallContext, ComputeDevice, EngineModel } from '@baobab/core/engine/engine.ts';
+import type { EngineReport } from '@baobab/core/engine/report.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createSlots, type Permit, type Slots } from '../admission/slots.ts';
-import type { EngineReport } from '../fleet/report.ts';
 import { describeFailure } from './load-failure.ts';
 import type { MemoryHolder } from './memory-budget.ts';
 import { modelName } from './model.ts';

@@ -1,11 +1,11 @@
 import type { EngineTask } from '@baobab/core/domain/model.ts';
 import type { BatchLane, ChatRequest, EngineModel } from '@baobab/core/engine/engine.ts';
+import type { UpstreamHealth } from '@baobab/core/engine/report.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { Scrub } from '@baobab/core/runtime/secret-scrubber.ts';
 import { createInteractiveLoad, type InteractiveLoad } from '../admission/interactive-load.ts';
-import type { UpstreamHealth } from '../fleet/report.ts';
 import { createRemoteChat } from './chat/capability.ts';
 import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capability.ts';
 import { createRemoteRerank, type RemoteRerank } from './rerank/capability.ts';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { ggufFile } from '../../../../engines/src/llama/testing/gguf-file.ts';
-import { drivers } from '../../fleet/drivers.ts';
+import { drivers } from '../../drivers.ts';
 import { draftHubModel } from './hub-model.ts';
 import { parseLocation } from './reference.ts';
 import { type LocalServer, startLocalServer } from './testing/local-server.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ggufFile } from '../../../../engines/src/llama/testing/gguf-file.ts';
-import { drivers } from '../../fleet/drivers.ts';
+import { drivers } from '../../drivers.ts';
 import { loadCatalog } from '../load.ts';
 import { addedFolders, writeDraft } from './catalog-folder.ts';
 import { draftLocalModel } from './local-model.ts';

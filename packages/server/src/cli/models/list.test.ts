@@ -1,6 +1,6 @@
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
+import { type EngineReport, idleEngine, type UpstreamHealth } from '@baobab/core/engine/report.ts';
 import { expect, it } from 'vitest';
-import { type EngineReport, idleEngine, type UpstreamHealth } from '../../fleet/report.ts';
 import type { WeightsState, WeightsStore } from '../../models/store.ts';
 import type { CatalogService } from '../../services/catalog/catalog.ts';
 import { listModels } from './list.ts';

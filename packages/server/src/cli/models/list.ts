@@ -1,6 +1,6 @@
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
 import { isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
-import type { EngineReport } from '../../fleet/report.ts';
+import type { EngineReport } from '@baobab/core/engine/report.ts';
 import type { WeightsStore } from '../../models/store.ts';
 import type { CatalogService } from '../../services/catalog/catalog.ts';
 import { snakeKeys } from '../../validation/names.ts';

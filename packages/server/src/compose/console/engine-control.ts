@@ -1,8 +1,8 @@
 import type { ModelEntry, ModelVersion } from '@baobab/core/domain/model.ts';
+import { type EngineReport, idleEngine } from '@baobab/core/engine/report.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { Fleet } from '../../fleet/fleet.ts';
-import { type EngineReport, idleEngine } from '../../fleet/report.ts';
 import type { TokenRates } from '../../metrics/token-rates.ts';
 import type { WeightsStore } from '../../models/store.ts';
 import type { CatalogService } from '../../services/catalog/catalog.ts';

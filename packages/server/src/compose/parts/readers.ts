@@ -3,7 +3,7 @@ import type { AudioReader, PdfReader } from '@baobab/core/ports/file-readers.ts'
 import { steadyClock } from '@baobab/core/runtime/clock.ts';
 import { allButAQuarter, createSlots, type Slots } from '../../admission/slots.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
-import { ifInstalled, NEEDS_ENGINES } from '../../fleet/drivers.ts';
+import { ifInstalled, NEEDS_ENGINES } from '../../drivers.ts';
 
 const installed = await ifInstalled(() => import('@baobab/engines/readers.ts'));
 

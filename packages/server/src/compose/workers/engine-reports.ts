@@ -1,4 +1,4 @@
-import type { EngineReport } from '../../fleet/report.ts';
+import type { EngineReport } from '@baobab/core/engine/report.ts';
 
 const sum = <T>(items: readonly T[], value: (item: T) => number): number =>
   items.reduce((total, item) => total + value(item), 0);

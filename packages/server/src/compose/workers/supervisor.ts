@@ -1,5 +1,6 @@
 import cluster from 'node:cluster';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { EngineReport } from '@baobab/core/engine/report.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import { freePort } from '@baobab/core/runtime/free-port.ts';
 import { createKnownSecrets } from '@baobab/core/runtime/secret-scrubber.ts';
@@ -7,7 +8,6 @@ import { acquireDataDirLock } from '../../adapters/data-dir-lock.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
 import { secretsOf } from '../../config/secrets.ts';
 import { workerCount } from '../../config/workers.ts';
-import type { EngineReport } from '../../fleet/report.ts';
 import { createLogger } from '../../logging/logger.ts';
 import { type MetricsSnapshot, mergeMetrics } from '../../metrics/worker-metrics.ts';
 import type { Service } from '../service.ts';

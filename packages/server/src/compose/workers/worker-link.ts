@@ -1,4 +1,4 @@
-import type { EngineReport } from '../../fleet/report.ts';
+import type { EngineReport } from '@baobab/core/engine/report.ts';
 import type { MetricsSnapshot } from '../../metrics/worker-metrics.ts';
 import { createChannel, type Peer } from './channel.ts';
 

@@ -1,4 +1,4 @@
-import type { EngineReport } from '../../fleet/report.ts';
+import type { EngineReport } from '@baobab/core/engine/report.ts';
 
 export interface WeightsReport {
   status: 'present' | 'absent' | 'pulling' | 'unreachable';

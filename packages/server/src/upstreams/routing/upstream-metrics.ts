@@ -1,5 +1,5 @@
 import type { UpstreamFailureKind } from '@baobab/core/domain/attempts.ts';
-import type { UpstreamHealth } from '../../fleet/report.ts';
+import type { UpstreamHealth } from '@baobab/core/engine/report.ts';
 
 export interface UpstreamLabels {
   /** `slug@version` */

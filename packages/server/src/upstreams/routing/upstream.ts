@@ -1,7 +1,7 @@
+import type { UpstreamHealth } from '@baobab/core/engine/report.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import { createSecretScrubber, type Scrub } from '@baobab/core/runtime/secret-scrubber.ts';
 import { allButAQuarter } from '../../admission/slots.ts';
-import type { UpstreamHealth } from '../../fleet/report.ts';
 import type { Dialect, Route } from '../dialects/dialect.ts';
 import { dialectOf } from '../dialects/dialects.ts';
 import { createTransport, type Transport } from '../transport/transport.ts';

@@ -1,4 +1,4 @@
-import type { ComputeDevice } from '@baobab/core/engine/engine.ts';
+import type { ComputeDevice } from './engine.ts';
 
 /** A version of a model, and what runs it for this server: engine processes on this machine, and upstreams. */
 export interface EngineReport {

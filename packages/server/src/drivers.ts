@@ -1,6 +1,6 @@
 import type { Driver } from '@baobab/core/engine/driver.ts';
 import type { TSchema } from 'typebox';
-import { remote } from '../upstreams/driver.ts';
+import { remote } from './upstreams/driver.ts';
 
 const PACKAGE = '@baobab/engines';
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { EngineTask } from '@baobab/core/domain/model.ts';
 import { PROCESSOR } from '@baobab/core/engine/driver.ts';
 import { describe, expect, it } from 'vitest';
-import { llama } from '../../../engines/src/llama/driver.ts';
-import { onnx } from '../../../engines/src/onnx/driver.ts';
+import { llama } from '../../engines/src/llama/driver.ts';
+import { onnx } from '../../engines/src/onnx/driver.ts';
 
 const automatic = { onnxProcesses: 0, onnxThreads: 0, llamaThreads: 0, llamaSequences: 0, llamaGpu: 'auto' } as const;
 const onCores = (cores: number) => ({
