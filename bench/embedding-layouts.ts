@@ -5,7 +5,7 @@
  *
  *   node bench/embedding-layouts.ts [--quick] [--rounds 3] [--seconds 4] [--warm-up 2] [--words 113] [--layouts 16x1,8x2]
  *     [--loads 64x4,64x16,1x64,1x256] [--data-dir dir] [--encoding float] [--processes 15] [--ranges batch,token] [--niceness 0,5]
- *     [--version 2026-11-15] [--raw-variable NAME=value] [--budgets 256]
+ *     [--version 2026-11-19] [--raw-variable NAME=value] [--budgets 256]
  *
  * Clients ask for base64 unless told otherwise, as the official SDKs do. What is answered in `seconds` after the warm-up counts. With
  * `--niceness`, the engine processes get these priorities in turns. On Linux it also prints where the processor time went.
