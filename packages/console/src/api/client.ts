@@ -90,6 +90,20 @@ export async function send(path: string, { method = 'GET', query, body, form, si
   throw failure;
 }
 
+/** The beginning of an answer, about `most` characters. The rest, which may be hundreds of megabytes, is not fetched. */
+export async function readStart(body: ReadableStream<Uint8Array>, most: number): Promise<string> {
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  let text = '';
+  while (text.length < most) {
+    const { done, value } = await reader.read();
+    if (done) return text;
+    text += decoder.decode(value, { stream: true });
+  }
+  await reader.cancel();
+  return text;
+}
+
 export async function call<T>(path: string, options: Call = {}): Promise<T> {
   const response = await send(path, options);
   return (response.status === 204 ? undefined : await response.json()) as T;

@@ -1,9 +1,7 @@
 import { isOperator } from '@baobab/core/domain/operations.ts';
 import { keptSearch } from '../address/range.ts';
 import { changeSearch, href, usePlace } from '../address/router.ts';
-import { call } from '../api/client.ts';
-import { useAccounts } from '../api/queries.ts';
-import { useQuery } from '../api/query.ts';
+import { useAccounts, useHealth } from '../api/queries.ts';
 import { ALL_ACCOUNTS, signOut, useAccountFilter, useSession } from '../api/session.ts';
 import { Select } from '../components/controls.tsx';
 import { toastFailure } from '../components/feedback.tsx';
@@ -138,14 +136,7 @@ function AccountSwitcher() {
 
 function Health({ connected }: { connected: boolean }) {
   const session = useSession();
-  const health = useQuery({
-    key: ['health'],
-    fetch: async (signal) => {
-      await call('/readyz', { signal });
-      return true;
-    },
-    refetchMs: 15_000,
-  });
+  const health = useHealth();
   const ok = connected && !health.isError;
   const text = !connected ? texts.nav.unknown : health.isError ? texts.nav.unhealthy : texts.nav.healthy;
   return (

@@ -14,6 +14,10 @@ const VALUES: Record<Metric, (figures: UsageFigures) => number> = {
   audio: ({ audio_seconds }) => audio_seconds,
 };
 
+/** The metric of an address. A name that is none means the first. */
+export const readMetric = (name: string | null): Metric =>
+  name !== null && Object.hasOwn(VALUES, name) ? (name as Metric) : 'cost';
+
 export const metricValue = (figures: UsageFigures, metric: Metric): number => VALUES[metric](figures);
 
 export type Group = '' | 'model' | 'key' | 'region' | 'account';

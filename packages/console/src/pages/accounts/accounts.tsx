@@ -4,9 +4,9 @@ import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
 import { useAccounts, useKeys } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { Button, optionsOf, Segments } from '../../components/controls.tsx';
-import { Empty, Failure } from '../../components/feedback.tsx';
+import { Empty } from '../../components/feedback.tsx';
+import { Listing } from '../../components/listing.tsx';
 import { Page } from '../../components/page.tsx';
-import { Table, TableSkeleton } from '../../components/table.tsx';
 import { compact, full } from '../../format/numbers.ts';
 import { ago, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
@@ -45,87 +45,81 @@ export default function Accounts() {
         <Segments label={columns.status} options={optionsOf(texts.accounts.show)} value={show} onValue={setShow} />
       }
     >
-      {accounts.isError && !accounts.data && <Failure error={accounts.error} onRetry={() => void accounts.refetch()} />}
-      {(accounts.isPending || (accounts.data && !ready)) && <TableSkeleton />}
-      {accounts.data && rows.length === 0 && (
-        <Empty icon="accounts" title={texts.accounts.emptyTitle}>
-          <p>{texts.accounts.emptyText}</p>
-        </Empty>
-      )}
-      {ready && rows.length > 0 && (
-        <Table
-          label={texts.accounts.title}
-          rows={rows}
-          rowKey={({ id }) => id}
-          selected={open?.id}
-          onOpen={({ id }) => changeSearch({ open: id })}
-          initialSort="-spend"
-          foot={texts.common.count(full(rows.length))}
-          columns={[
-            {
-              id: 'name',
-              label: columns.name,
-              sortBy: ({ name }) => name.toLowerCase(),
-              cell: ({ id, name }) => (
-                <button type="button" class="row-button row-name" title={id} onClick={() => changeSearch({ open: id })}>
-                  {name}
-                </button>
-              ),
+      <Listing
+        query={ready ? accounts : { ...accounts, data: undefined }}
+        rows={rows}
+        label={texts.accounts.title}
+        rowKey={({ id }) => id}
+        selected={open?.id}
+        onOpen={({ id }) => changeSearch({ open: id })}
+        initialSort="-spend"
+        columns={[
+          {
+            id: 'name',
+            label: columns.name,
+            sortBy: ({ name }) => name.toLowerCase(),
+            cell: ({ id, name }) => (
+              <button type="button" class="row-button row-name" title={id} onClick={() => changeSearch({ open: id })}>
+                {name}
+              </button>
+            ),
+          },
+          {
+            id: 'status',
+            label: columns.status,
+            sortBy: ({ status }) => status,
+            cell: (account) => <AccountStatus account={account} />,
+          },
+          {
+            id: 'spend',
+            label: columns.spend,
+            number: true,
+            sortBy: ({ id }) => spend?.get(id) ?? 0,
+            cell: ({ id, monthly_budget_usd: budget }) => (
+              <SpendCell spend={spend && (spend.get(id) ?? 0)} budget={budget} />
+            ),
+          },
+          {
+            id: 'keys',
+            label: columns.keys,
+            number: true,
+            wide: true,
+            sortBy: ({ id }) => keyCount(id) ?? 0,
+            cell: ({ id }) => {
+              const count = keyCount(id);
+              return count === undefined ? <span class="skeleton skeleton-line" /> : full(count);
             },
-            {
-              id: 'status',
-              label: columns.status,
-              sortBy: ({ status }) => status,
-              cell: (account) => <AccountStatus account={account} />,
-            },
-            {
-              id: 'spend',
-              label: columns.spend,
-              number: true,
-              sortBy: ({ id }) => spend?.get(id) ?? 0,
-              cell: ({ id, monthly_budget_usd: budget }) => (
-                <SpendCell spend={spend && (spend.get(id) ?? 0)} budget={budget} />
-              ),
-            },
-            {
-              id: 'keys',
-              label: columns.keys,
-              number: true,
-              wide: true,
-              sortBy: ({ id }) => keyCount(id) ?? 0,
-              cell: ({ id }) => {
-                const count = keyCount(id);
-                return count === undefined ? <span class="skeleton skeleton-line" /> : full(count);
-              },
-            },
-            {
-              id: 'rpm',
-              label: columns.rpm,
-              number: true,
-              wide: true,
-              sortBy: ({ rpm }) => rpm ?? 0,
-              cell: ({ rpm }) => limit(rpm),
-            },
-            {
-              id: 'tpm',
-              label: columns.tpm,
-              number: true,
-              wide: true,
-              sortBy: ({ tpm }) => tpm ?? 0,
-              cell: ({ tpm }) => limit(tpm),
-            },
-            {
-              id: 'created',
-              label: columns.created,
-              wide: true,
-              sortBy: (account) => account.created_at,
-              cell: (account) => (
-                <span title={dateTime(account.created_at, 'UTC')}>{ago(account.created_at, now)}</span>
-              ),
-            },
-          ]}
-        />
-      )}
+          },
+          {
+            id: 'rpm',
+            label: columns.rpm,
+            number: true,
+            wide: true,
+            sortBy: ({ rpm }) => rpm ?? 0,
+            cell: ({ rpm }) => limit(rpm),
+          },
+          {
+            id: 'tpm',
+            label: columns.tpm,
+            number: true,
+            wide: true,
+            sortBy: ({ tpm }) => tpm ?? 0,
+            cell: ({ tpm }) => limit(tpm),
+          },
+          {
+            id: 'created',
+            label: columns.created,
+            wide: true,
+            sortBy: (account) => account.created_at,
+            cell: (account) => <span title={dateTime(account.created_at, 'UTC')}>{ago(account.created_at, now)}</span>,
+          },
+        ]}
+        empty={
+          <Empty icon="accounts" title={texts.accounts.emptyTitle}>
+            <p>{texts.accounts.emptyText}</p>
+          </Empty>
+        }
+      />
       {search.get('new') === 'account' && <CreateAccount onClose={() => changeSearch({ new: undefined })} />}
       {open && (
         <AccountSheet

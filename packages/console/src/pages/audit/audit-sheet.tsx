@@ -1,9 +1,8 @@
 import { isOperator } from '@baobab/core/domain/operations.ts';
 import { href } from '../../address/router.ts';
-import { call } from '../../api/client.ts';
-import { useQuery } from '../../api/query.ts';
+import { useAuditEntry } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
-import type { AuditEntry, List } from '../../api/types.ts';
+import type { AuditEntry } from '../../api/types.ts';
 import { Copyable, LinkButton } from '../../components/controls.tsx';
 import { type Detail, Details } from '../../components/details.tsx';
 import { Failure } from '../../components/feedback.tsx';
@@ -19,21 +18,13 @@ export interface AuditSheetProps {
   time: string;
   /** The row of the list. */
   known: AuditEntry | undefined;
-  /** Where entries are read. */
-  path: string;
   zone: string;
   onClose: () => void;
 }
 
-export function AuditSheet({ id, time, known, path, zone, onClose }: AuditSheetProps) {
-  const end = new Date((Date.parse(time) || 0) + 1).toISOString();
-  const found = useQuery<List<AuditEntry>>({
-    key: ['audit-entry', id],
-    fetch: (signal) => call(path, { query: { start: time, end, limit: 200 }, signal }),
-    enabled: known === undefined && time !== '',
-    keep: false,
-  });
-  const entry = known ?? found.data?.data.find((each) => each.id === id);
+export function AuditSheet({ id, time, known, zone, onClose }: AuditSheetProps) {
+  const found = useAuditEntry(id, { time, enabled: known === undefined && time !== '' });
+  const entry = known ?? found.data ?? undefined;
   const { audit } = texts;
   return (
     <Sheet
@@ -44,7 +35,7 @@ export function AuditSheet({ id, time, known, path, zone, onClose }: AuditSheetP
       <div class="stack">
         {found.isError && <Failure error={found.error} onRetry={() => void found.refetch()} />}
         {entry === undefined && found.isPending && time !== '' && <Skeleton height={320} />}
-        {entry === undefined && (found.data || time === '') && <p class="muted">{audit.gone}</p>}
+        {entry === undefined && (found.data === null || time === '') && <p class="muted">{audit.gone}</p>}
         {entry && <Facts entry={entry} zone={zone} />}
         {entry && <Fields entry={entry} zone={zone} />}
       </div>

@@ -1,12 +1,13 @@
 import { isOperator } from '@baobab/core/domain/operations.ts';
 import { useRange } from '../../address/range.ts';
 import { changeSearch, usePlace } from '../../address/router.ts';
+import { useAudit } from '../../api/queries.ts';
 import { ALL_ACCOUNTS, useAccountFilter, useSession } from '../../api/session.ts';
 import type { AuditEntry } from '../../api/types.ts';
 import { Button, optionsOf, SearchField, Select } from '../../components/controls.tsx';
 import { Empty } from '../../components/feedback.tsx';
+import { Listing } from '../../components/listing.tsx';
 import { Page } from '../../components/page.tsx';
-import { PagedTable, usePages } from '../../components/paged-table.tsx';
 import { FilterChip, RangeFilter } from '../../components/range-filter.tsx';
 import type { Column } from '../../components/table.tsx';
 import { dateTime, shortTime } from '../../format/times.ts';
@@ -15,7 +16,7 @@ import { Action, actorName, from, Named, Summary } from './audit-parts.tsx';
 import { AuditSheet } from './audit-sheet.tsx';
 
 const PRESETS = ['24h', '7d', '30d', '90d', '365d'];
-const FILTERS = ['action', 'target', 'actor'] as const;
+const NO_FILTERS = { action: undefined, target: undefined, actor: undefined };
 const { audit } = texts;
 
 const open = ({ id, time }: AuditEntry) => changeSearch({ entry: id, at: time });
@@ -63,20 +64,13 @@ function columnsFor(zone: string, several: boolean): Column<AuditEntry>[] {
 /** For operators all accounts or one of them, for members with the scope `keys` their own. */
 export default function Audit() {
   const { search } = usePlace();
-  const admin = isOperator(useSession());
-  const path = admin ? '/v1/admin/audit' : '/v1/audit';
   const account = useAccountFilter();
   const several = account === ALL_ACCOUNTS;
   const range = useRange('30d');
-  const filter = (name: (typeof FILTERS)[number]) => search.get(name) ?? undefined;
-  const actor = admin ? filter('actor') : undefined;
-  const pages = usePages<AuditEntry>({
-    name: 'audit',
-    path,
-    query: { action: filter('action'), target: filter('target'), actor, account: several ? undefined : account },
-    range,
-  });
-  const { rows } = pages;
+  const filter = (name: keyof typeof NO_FILTERS) => search.get(name) ?? undefined;
+  const actor = isOperator(useSession()) ? filter('actor') : undefined;
+  const entries = useAudit(range, { action: filter('action'), target: filter('target'), actor });
+  const { rows } = entries;
   const actorOf = (id: string) => rows.find((entry) => entry.actor.id === id)?.actor.name ?? id;
   const shown = search.get('entry') ?? undefined;
 
@@ -85,7 +79,7 @@ export default function Audit() {
       title={audit.title}
       about={audit.about}
       action={
-        <Button icon="rotate" onClick={pages.refresh}>
+        <Button icon="rotate" onClick={() => void entries.refetch()}>
           {texts.common.refresh}
         </Button>
       }
@@ -115,11 +109,13 @@ export default function Audit() {
         </>
       }
     >
-      <PagedTable
+      <Listing
+        query={entries}
         label={audit.title}
-        pages={pages}
+        rowKey={({ id }) => id}
+        skeletonRows={12}
         columns={columnsFor(range.zone, several)}
-        filters={FILTERS}
+        filters={NO_FILTERS}
         empty={
           <Empty icon="audit" title={audit.emptyTitle}>
             <p>{audit.emptyText}</p>
@@ -133,7 +129,6 @@ export default function Audit() {
           id={shown}
           time={search.get('at') ?? ''}
           known={rows.find(({ id }) => id === shown)}
-          path={path}
           zone={range.zone}
           onClose={() => changeSearch({ entry: undefined, at: undefined })}
         />

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { parseProblems, readStart } from './batch-problems.ts';
+import { readStart } from '../../api/client.ts';
+import { parseProblems } from './batch-problems.ts';
 
 it('reads the beginning of a large file and leaves the rest', async () => {
   let sent = 0;

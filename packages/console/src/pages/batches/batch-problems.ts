@@ -10,20 +10,6 @@ interface ErrorLine {
   response?: { status_code?: number; body?: { error?: { code?: string; message?: string } } } | null;
 }
 
-/** The beginning of an answer, about `most` characters. The rest, which may be hundreds of megabytes, is not fetched. */
-export async function readStart(body: ReadableStream<Uint8Array>, most: number): Promise<string> {
-  const decoder = new TextDecoder();
-  const reader = body.getReader();
-  let text = '';
-  while (text.length < most) {
-    const { done, value } = await reader.read();
-    if (done) return text;
-    text += decoder.decode(value, { stream: true });
-  }
-  await reader.cancel();
-  return text;
-}
-
 /** Reads the error file of a batch: one JSON object a line, perhaps cut off at the end. */
 export function parseProblems(text: string, most: number): LineProblem[] {
   const problems: LineProblem[] = [];

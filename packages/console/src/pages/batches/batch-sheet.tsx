@@ -1,22 +1,44 @@
 import { useState } from 'preact/hooks';
-import { call, send } from '../../api/client.ts';
-import { queryClient, useQuery } from '../../api/query.ts';
+import { call } from '../../api/client.ts';
+import { useBatch, useFileStart } from '../../api/queries.ts';
+import { queryClient } from '../../api/query.ts';
 import type { Batch } from '../../api/types.ts';
 import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
 import { Details } from '../../components/details.tsx';
 import { Failure, toast, toastFailure } from '../../components/feedback.tsx';
+import { Loaded } from '../../components/listing.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
 import { full } from '../../format/numbers.ts';
 import { dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { BatchProgress, BatchStatus, isRunning, took } from './batch-parts.tsx';
-import { parseProblems, readStart } from './batch-problems.ts';
+import { parseProblems } from './batch-problems.ts';
 
 const MOST_PROBLEMS = 200;
 const MOST_CHARACTERS = 500_000;
 
-export function BatchSheet({ batch, onClose }: { batch: Batch; onClose: () => void }) {
+export interface BatchSheetProps {
+  id: string;
+  /** The row of the list, shown until the batch arrives. */
+  known: Batch | undefined;
+  onClose: () => void;
+}
+
+export function BatchSheet({ id, known, onClose }: BatchSheetProps) {
+  const found = useBatch(id);
+  const batch = found.data ?? known;
+  if (batch) return <KnownBatch batch={batch} onClose={onClose} />;
+  return (
+    <Sheet title={texts.batches.columns.id} about={<Copyable text={id} />} onClose={onClose}>
+      <Loaded query={found} skeleton={<Skeleton height={320} />}>
+        {() => null}
+      </Loaded>
+    </Sheet>
+  );
+}
+
+function KnownBatch({ batch, onClose }: { batch: Batch; onClose: () => void }) {
   const [asking, setAsking] = useState(false);
   const { batches } = texts;
   const length = took(batch);
@@ -74,22 +96,13 @@ export function BatchSheet({ batch, onClose }: { batch: Batch; onClose: () => vo
 /** Problems of the input file, or of single lines from the error file. */
 function Problems({ batch }: { batch: Batch }) {
   const { batches } = texts;
-  const errorFile = batch.error_file_id;
-  const lines = useQuery({
-    key: ['batch-errors', errorFile],
-    fetch: async (signal) => {
-      const { body } = await send(`/v1/files/${errorFile}/content`, { signal });
-      return body === null ? [] : parseProblems(await readStart(body, MOST_CHARACTERS), MOST_PROBLEMS);
-    },
-    enabled: typeof errorFile === 'string',
-    keep: false,
-  });
+  const lines = useFileStart(batch.error_file_id, MOST_CHARACTERS);
   const input = (batch.errors?.data ?? []).map(({ line, code, message }) => ({
     name: line === null ? batches.input : `${batches.line} ${line}`,
     code,
     message,
   }));
-  const problems = [...input, ...(lines.data ?? [])];
+  const problems = [...input, ...(lines.data === undefined ? [] : parseProblems(lines.data, MOST_PROBLEMS))];
   if (lines.isError) return <Failure error={lines.error} />;
   if (problems.length === 0 && isRunning(batch)) return null;
   return (
@@ -117,6 +130,7 @@ function CancelBatch({ batch, onClose }: { batch: Batch; onClose: () => void }) 
   const cancel = async () => {
     try {
       await call(`/v1/batches/${batch.id}/cancel`, { method: 'POST' });
+      await queryClient.invalidateQueries({ queryKey: ['batch', batch.id] });
       await queryClient.invalidateQueries({ queryKey: ['batches'] });
       toast(batches.cancelled(batch.id));
     } catch (error) {

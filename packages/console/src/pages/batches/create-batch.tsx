@@ -1,8 +1,10 @@
+import { BATCH_OPERATIONS } from '@baobab/core/domain/operations.ts';
 import { useState } from 'preact/hooks';
 import { changeSearch, href, usePlace } from '../../address/router.ts';
 import { call } from '../../api/client.ts';
-import { queryClient, useQuery } from '../../api/query.ts';
-import type { Batch, List, StoredFile } from '../../api/types.ts';
+import { useFiles } from '../../api/queries.ts';
+import { queryClient } from '../../api/query.ts';
+import type { Batch } from '../../api/types.ts';
 import { LinkButton, optionsOf, Select } from '../../components/controls.tsx';
 import { toast } from '../../components/feedback.tsx';
 import { Form, useForm } from '../../components/form.tsx';
@@ -11,14 +13,11 @@ import { bytes } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { isBatchInput } from '../files/file-kind.ts';
 
-const ENDPOINTS = ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/embeddings', '/v1/rerank'];
+const ENDPOINTS = Object.keys(BATCH_OPERATIONS);
 
 export function CreateBatch({ onClose }: { onClose: () => void }) {
   const { search } = usePlace();
-  const files = useQuery<List<StoredFile>>({
-    key: ['files', 'batch'],
-    fetch: (signal) => call('/v1/files', { query: { limit: 100, purpose: 'batch' }, signal }),
-  });
+  const files = useFiles('batch');
   const [chosen, setChosen] = useState(search.get('file') ?? '');
   const [endpoint, setEndpoint] = useState(ENDPOINTS[0] ?? '');
   const [window, setWindow] = useState('24h');

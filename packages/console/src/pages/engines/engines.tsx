@@ -1,10 +1,10 @@
 import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
 import { useEngines } from '../../api/queries.ts';
 import { optionsOf, Segments } from '../../components/controls.tsx';
-import { Empty, Failure } from '../../components/feedback.tsx';
+import { Empty } from '../../components/feedback.tsx';
+import { Listing } from '../../components/listing.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
-import { Table, TableSkeleton } from '../../components/table.tsx';
 import { texts } from '../../texts/en/texts.ts';
 import { EngineActions } from './engine-actions.tsx';
 import { engineColumns } from './engine-columns.tsx';
@@ -36,29 +36,25 @@ export default function Engines() {
       }
     >
       <LiveEngines />
-      {engines.isError && !engines.data && <Failure error={engines.error} onRetry={() => void engines.refetch()} />}
-      {engines.isPending && <TableSkeleton />}
-      {engines.data && (
-        <div class="stack">
-          <EngineFigures engines={all} />
-          {rows.length === 0 && (
+      <div class="stack">
+        {engines.data && <EngineFigures engines={all} />}
+        <Listing
+          query={engines}
+          rows={rows}
+          label={texts.engines.title}
+          rowKey={engineName}
+          selected={open && engineName(open)}
+          onOpen={(engine) => changeSearch({ engine: engineName(engine) })}
+          initialSort="status"
+          columns={engineColumns(all)}
+          uncounted
+          empty={
             <Empty icon="engines" title={texts.engines.emptyTitle}>
               <p>{texts.engines.emptyText}</p>
             </Empty>
-          )}
-          {rows.length > 0 && (
-            <Table
-              label={texts.engines.title}
-              rows={rows}
-              rowKey={engineName}
-              selected={open && engineName(open)}
-              onOpen={(engine) => changeSearch({ engine: engineName(engine) })}
-              initialSort="status"
-              columns={engineColumns(all)}
-            />
-          )}
-        </div>
-      )}
+          }
+        />
+      </div>
       {open && (
         <Sheet title={engineName(open)} onClose={() => changeSearch({ engine: undefined })}>
           <div class="stack">

@@ -2,32 +2,26 @@ import { useRef, useState } from 'preact/hooks';
 import { useNow } from '../../address/range.ts';
 import { useParameter } from '../../address/router.ts';
 import { call } from '../../api/client.ts';
-import { queryClient, useQuery } from '../../api/query.ts';
+import { useFiles } from '../../api/queries.ts';
+import { queryClient } from '../../api/query.ts';
 import { ownAccount, useSession } from '../../api/session.ts';
-import type { List, StoredFile } from '../../api/types.ts';
+import type { StoredFile } from '../../api/types.ts';
 import { Button, Select } from '../../components/controls.tsx';
-import { Empty, Failure, toast, toastFailure } from '../../components/feedback.tsx';
+import { Empty, toast, toastFailure } from '../../components/feedback.tsx';
+import { Listing } from '../../components/listing.tsx';
 import { Modal } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
-import { Table, TableSkeleton } from '../../components/table.tsx';
-import { full } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { fileColumns } from './file-columns.tsx';
 import { UploadArea } from './upload-area.tsx';
 
-const PAGE = 1000;
-
 export default function Files() {
   const session = useSession();
   const [purpose, setPurpose] = useParameter('purpose');
-  const files = useQuery<List<StoredFile>>({
-    key: ['files', purpose],
-    fetch: (signal) => call('/v1/files', { query: { limit: PAGE, purpose }, signal }),
-  });
+  const files = useFiles(purpose);
   const [removing, setRemoving] = useState<StoredFile>();
   const chooser = useRef<HTMLInputElement>(null);
   const now = useNow();
-  const rows = files.data?.data ?? [];
   return (
     <Page
       title={texts.files.title}
@@ -52,23 +46,19 @@ export default function Files() {
     >
       <div class="stack">
         <UploadArea chooser={chooser} />
-        {files.isError && !files.data && <Failure error={files.error} onRetry={() => void files.refetch()} />}
-        {files.isPending && <TableSkeleton columns={5} />}
-        {files.data && rows.length === 0 && (
-          <Empty icon="files" title={texts.files.emptyTitle}>
-            <p>{texts.files.emptyText}</p>
-          </Empty>
-        )}
-        {rows.length > 0 && (
-          <Table
-            label={texts.files.title}
-            columns={fileColumns({ now, onRemove: setRemoving })}
-            rows={rows}
-            rowKey={({ id }) => id}
-            initialSort="-created"
-            foot={texts.common.count(full(rows.length))}
-          />
-        )}
+        <Listing
+          query={files}
+          label={texts.files.title}
+          columns={fileColumns({ now, onRemove: setRemoving })}
+          rowKey={({ id }) => id}
+          initialSort="-created"
+          filters={{ purpose: undefined }}
+          empty={
+            <Empty icon="files" title={texts.files.emptyTitle}>
+              <p>{texts.files.emptyText}</p>
+            </Empty>
+          }
+        />
       </div>
       {removing && <RemoveFile file={removing} onClose={() => setRemoving(undefined)} />}
     </Page>

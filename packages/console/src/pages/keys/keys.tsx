@@ -6,10 +6,9 @@ import { useAccounts, useKeys } from '../../api/queries.ts';
 import { useAccountFilter, useSession } from '../../api/session.ts';
 import type { NewKey } from '../../api/types.ts';
 import { Button, optionsOf, SearchField, Segments } from '../../components/controls.tsx';
-import { Empty, Failure } from '../../components/feedback.tsx';
+import { Empty } from '../../components/feedback.tsx';
+import { Listing } from '../../components/listing.tsx';
 import { Page } from '../../components/page.tsx';
-import { Table, TableSkeleton } from '../../components/table.tsx';
-import { full } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { useMonthlySpend } from '../spend/monthly-spend.ts';
 import { CreateKey } from './create-key.tsx';
@@ -50,15 +49,17 @@ export default function Keys() {
     withStatus: show === 'all',
   });
 
+  const create = (
+    <Button tone="primary" icon="plus" onClick={() => changeSearch({ new: 'key' })}>
+      {texts.keys.create}
+    </Button>
+  );
+
   return (
     <Page
       title={texts.keys.title}
       about={account === '*' ? texts.keys.aboutAll : texts.keys.about}
-      action={
-        <Button tone="primary" icon="plus" onClick={() => changeSearch({ new: 'key' })}>
-          {texts.keys.create}
-        </Button>
-      }
+      action={create}
       filters={
         <>
           <Segments
@@ -71,42 +72,22 @@ export default function Keys() {
         </>
       }
     >
-      {keys.isError && !keys.data && <Failure error={keys.error} onRetry={() => void keys.refetch()} />}
-      {keys.isPending && <TableSkeleton />}
-      {keys.data && all.length === 0 && (
-        <Empty
-          icon="keys"
-          title={texts.keys.emptyTitle}
-          action={
-            <Button tone="primary" icon="plus" onClick={() => changeSearch({ new: 'key' })}>
-              {texts.keys.create}
-            </Button>
-          }
-        >
-          <p>{texts.keys.emptyText}</p>
-        </Empty>
-      )}
-      {all.length > 0 && rows.length === 0 && (
-        <Empty
-          icon="search"
-          title={texts.common.noMatch}
-          action={
-            <Button onClick={() => changeSearch({ find: undefined, show: 'all' })}>{texts.common.clearFilters}</Button>
-          }
-        />
-      )}
-      {rows.length > 0 && (
-        <Table
-          label={texts.keys.title}
-          columns={columns}
-          rows={rows}
-          rowKey={({ id }) => id}
-          selected={open?.id}
-          onOpen={({ id }) => changeSearch({ key: id })}
-          initialSort="-used"
-          foot={texts.common.count(full(rows.length))}
-        />
-      )}
+      <Listing
+        query={keys}
+        rows={rows}
+        label={texts.keys.title}
+        columns={columns}
+        rowKey={({ id }) => id}
+        selected={open?.id}
+        onOpen={({ id }) => changeSearch({ key: id })}
+        initialSort="-used"
+        filters={{ find: undefined, show: 'all' }}
+        empty={
+          <Empty icon="keys" title={texts.keys.emptyTitle} action={create}>
+            <p>{texts.keys.emptyText}</p>
+          </Empty>
+        }
+      />
       {search.get('new') === 'key' && created === undefined && (
         <CreateKey onClose={() => changeSearch({ new: undefined })} onCreated={setCreated} />
       )}

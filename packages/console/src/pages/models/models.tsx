@@ -3,12 +3,11 @@ import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
 import { useEngines, useModels } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import type { Model } from '../../api/types.ts';
-import { Button, SearchField, Select } from '../../components/controls.tsx';
-import { Empty, Failure } from '../../components/feedback.tsx';
+import { SearchField, Select } from '../../components/controls.tsx';
+import { Empty } from '../../components/feedback.tsx';
+import { Listing } from '../../components/listing.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
-import { Table, TableSkeleton } from '../../components/table.tsx';
-import { full } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { LiveEngines } from '../engines/live-engines.tsx';
 import { modelColumns } from './model-columns.tsx';
@@ -83,39 +82,22 @@ export default function Models() {
       }
     >
       <LiveEngines />
-      {models.isError && !models.data && <Failure error={models.error} onRetry={() => void models.refetch()} />}
-      {models.isPending && <TableSkeleton rows={10} />}
-      {models.data && rows.length === 0 && (
-        <Empty
-          icon="models"
-          title={all.length === 0 ? texts.models.emptyTitle : texts.common.noMatch}
-          action={
-            all.length > 0 && (
-              <Button
-                onClick={() =>
-                  changeSearch({ modality: undefined, status: undefined, region: undefined, find: undefined })
-                }
-              >
-                {texts.common.clearFilters}
-              </Button>
-            )
-          }
-        >
-          {all.length === 0 && <p>{texts.models.emptyText}</p>}
-        </Empty>
-      )}
-      {rows.length > 0 && (
-        <Table
-          label={texts.models.title}
-          rows={rows}
-          rowKey={({ id }) => id}
-          selected={open?.id}
-          onOpen={({ id }) => changeSearch({ model: id })}
-          initialSort="status"
-          foot={texts.common.count(full(rows.length))}
-          columns={modelColumns({ engineOf: engines.data && engineOf, forOperators: isOperator(session) })}
-        />
-      )}
+      <Listing
+        query={models}
+        rows={rows}
+        label={texts.models.title}
+        rowKey={({ id }) => id}
+        selected={open?.id}
+        onOpen={({ id }) => changeSearch({ model: id })}
+        initialSort="status"
+        columns={modelColumns({ engineOf: engines.data && engineOf, forOperators: isOperator(session) })}
+        filters={{ modality: undefined, status: undefined, region: undefined, find: undefined }}
+        empty={
+          <Empty icon="models" title={texts.models.emptyTitle}>
+            <p>{texts.models.emptyText}</p>
+          </Empty>
+        }
+      />
       {opened !== null && models.data && !open && (
         <Sheet title={opened} onClose={() => changeSearch({ model: undefined })}>
           <Empty icon="models" title={texts.models.missing}>

@@ -1,7 +1,5 @@
 import { href } from '../../address/router.ts';
-import { call } from '../../api/client.ts';
-import { useAccounts } from '../../api/queries.ts';
-import { useQuery } from '../../api/query.ts';
+import { useAccounts, useRequest } from '../../api/queries.ts';
 import type { RequestDetail, RequestEntry } from '../../api/types.ts';
 import { CodeBlock, Copyable } from '../../components/controls.tsx';
 import { type Detail, Details } from '../../components/details.tsx';
@@ -22,11 +20,7 @@ export interface RequestSheetProps {
 }
 
 export function RequestSheet({ id, known, zone, onClose }: RequestSheetProps) {
-  const detail = useQuery<RequestDetail>({
-    key: ['request', id],
-    fetch: (signal) => call(`/v1/requests/${encodeURIComponent(id)}`, { signal }),
-    keep: false,
-  });
+  const detail = useRequest(id);
   const entry = detail.data ?? known;
   return (
     <Sheet title={texts.requests.detail} about={<Copyable text={id} />} onClose={onClose}>

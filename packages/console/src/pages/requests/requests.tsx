@@ -2,12 +2,10 @@ import { useEffect, useState } from 'preact/hooks';
 import { useRange } from '../../address/range.ts';
 import { changeSearch, usePlace } from '../../address/router.ts';
 import { useEvent } from '../../api/events.ts';
-import { useKeys, useModels } from '../../api/queries.ts';
-import { useAccountFilter } from '../../api/session.ts';
-import type { RequestEntry } from '../../api/types.ts';
+import { useKeys, useModels, useRequests } from '../../api/queries.ts';
 import { Button, optionsOf, SearchField, Select } from '../../components/controls.tsx';
+import { Listing } from '../../components/listing.tsx';
 import { Page } from '../../components/page.tsx';
-import { PagedTable, usePages } from '../../components/paged-table.tsx';
 import { FilterChip, RangeFilter } from '../../components/range-filter.tsx';
 import { texts } from '../../texts/en/texts.ts';
 import { FirstRequest } from '../first-request/first-request.tsx';
@@ -22,11 +20,17 @@ const ENDPOINTS = [
   '/v1/rerank',
   '/v1/audio/transcriptions',
 ];
-const FILTERS = ['status', 'model', 'key', 'endpoint', 'region', 'id'] as const;
+const NO_FILTERS = {
+  status: undefined,
+  model: undefined,
+  key: undefined,
+  endpoint: undefined,
+  region: undefined,
+  id: undefined,
+};
 
 export default function Requests() {
   const { search } = usePlace();
-  const account = useAccountFilter();
   const range = useRange('24h');
   const models = useModels();
   const keys = useKeys();
@@ -38,16 +42,15 @@ export default function Requests() {
     endpoint: filter('endpoint'),
     region: filter('region'),
     request_id: filter('id'),
-    account,
   };
-  const pages = usePages<RequestEntry>({ name: 'requests', path: '/v1/requests', query, range });
+  const pages = useRequests(range, query);
   const { rows } = pages;
   const [newer, setNewer] = useState(0);
   useEffect(() => setNewer(0), [pages.identity]);
   useEvent('requests', ({ data }) => setNewer((count) => count + data.length));
   const refresh = () => {
     setNewer(0);
-    pages.refresh();
+    void pages.refetch();
   };
   const keyName = (id: string) =>
     keys.data?.data.find((key) => key.id === id)?.name ?? rows.find(({ key }) => key === id)?.key_name ?? id;
@@ -115,11 +118,13 @@ export default function Requests() {
         </>
       }
     >
-      <PagedTable
+      <Listing
+        query={pages}
         label={texts.requests.title}
-        pages={pages}
+        rowKey={({ id }) => id}
+        skeletonRows={12}
         columns={requestColumns(range.zone)}
-        filters={FILTERS}
+        filters={NO_FILTERS}
         empty={<FirstRequest title={texts.requests.emptyTitle} text={texts.requests.emptyText} />}
         selected={open}
         onOpen={({ id }) => changeSearch({ request: id })}

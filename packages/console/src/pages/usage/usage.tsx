@@ -5,10 +5,11 @@ import { address } from '../../api/client.ts';
 import { usageQuery, useUsage } from '../../api/queries.ts';
 import { useAccountFilter } from '../../api/session.ts';
 import { useBuckets } from '../../charts/buckets.ts';
-import { type Group, groupSeries, groupTotals, type Metric, metricValue } from '../../charts/grouping.ts';
+import { type Group, groupSeries, groupTotals, metricValue, readMetric } from '../../charts/grouping.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
 import { LinkButton, Segments } from '../../components/controls.tsx';
-import { Empty, Failure } from '../../components/feedback.tsx';
+import { Empty } from '../../components/feedback.tsx';
+import { Loaded } from '../../components/listing.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { compact, full, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
@@ -25,7 +26,7 @@ export default function Usage() {
   const account = useAccountFilter();
   const { search } = usePlace();
   const range = useRange('30d');
-  const metric = (search.get('metric') ?? 'cost') as Metric;
+  const metric = readMetric(search.get('metric'));
   const group = readGroup(search.get('group'));
   const view = search.get('view') ?? 'group';
   const filters = {
@@ -69,65 +70,66 @@ export default function Usage() {
       }
       filters={<UsageFilters metric={metric} group={group} range={range} filters={filters} nameOf={nameOf} />}
     >
-      {usage.isError && !usage.data && <Failure error={usage.error} onRetry={() => void usage.refetch()} />}
-      {usage.isPending && <Skeleton height={420} />}
-      {usage.data && usage.data.buckets.length === 0 && (
-        <Empty icon="usage" title={texts.usage.empty}>
-          <p>{texts.usage.emptyHint}</p>
-        </Empty>
-      )}
-      {usage.data && usage.data.buckets.length > 0 && (
-        <div class="stack">
-          <Card
-            title={texts.usage.metrics[metric] ?? metric}
-            aside={<span class="chart-zone">{texts.charts.zone(range.zone)}</span>}
-          >
-            <p class="headline" title={exact(total ?? 0)}>
-              {show(total ?? 0)}
-            </p>
-            <TimeChart
-              label={texts.usage.metrics[metric] ?? metric}
-              times={times}
-              series={series}
-              kind="bars"
-              fromMs={range.fromMs}
-              toMs={range.toMs}
-              zone={range.zone}
-              bucket={range.bucket}
-              height={280}
-              format={show}
-              formatAxis={metric === 'cost' ? moneyAxis : undefined}
-              exact={exact}
-              onZoom={setCustomRange}
-              onSeries={filterSeries}
-            />
-          </Card>
-          <Segments
-            label={texts.common.table}
-            value={view}
-            onValue={(value) => changeSearch({ view: value === 'group' ? undefined : value, sort: undefined })}
-            options={[
-              {
-                value: 'group',
-                label: group === '' ? texts.common.total : texts.usage.byGroup(texts.usage.groups[group] ?? ''),
-              },
-              { value: 'time', label: texts.usage.byTime },
-            ]}
-          />
-          {view === 'time' ? (
-            <PeriodTable buckets={usage.data.buckets} totals={usage.data.totals} group={group} range={range} />
+      <Loaded query={usage} skeleton={<Skeleton height={420} />}>
+        {(report) =>
+          report.buckets.length === 0 ? (
+            <Empty icon="usage" title={texts.usage.empty}>
+              <p>{texts.usage.emptyHint}</p>
+            </Empty>
           ) : (
-            <GroupTable
-              rows={totals}
-              totals={usage.data.totals}
-              group={group}
-              series={series}
-              metric={metric}
-              onOpen={filterSeries}
-            />
-          )}
-        </div>
-      )}
+            <div class="stack">
+              <Card
+                title={texts.usage.metrics[metric] ?? metric}
+                aside={<span class="chart-zone">{texts.charts.zone(range.zone)}</span>}
+              >
+                <p class="headline" title={exact(total ?? 0)}>
+                  {show(total ?? 0)}
+                </p>
+                <TimeChart
+                  label={texts.usage.metrics[metric] ?? metric}
+                  times={times}
+                  series={series}
+                  kind="bars"
+                  fromMs={range.fromMs}
+                  toMs={range.toMs}
+                  zone={range.zone}
+                  bucket={range.bucket}
+                  height={280}
+                  format={show}
+                  formatAxis={metric === 'cost' ? moneyAxis : undefined}
+                  exact={exact}
+                  onZoom={setCustomRange}
+                  onSeries={filterSeries}
+                />
+              </Card>
+              <Segments
+                label={texts.common.table}
+                value={view}
+                onValue={(value) => changeSearch({ view: value === 'group' ? undefined : value, sort: undefined })}
+                options={[
+                  {
+                    value: 'group',
+                    label: group === '' ? texts.common.total : texts.usage.byGroup(texts.usage.groups[group] ?? ''),
+                  },
+                  { value: 'time', label: texts.usage.byTime },
+                ]}
+              />
+              {view === 'time' ? (
+                <PeriodTable buckets={report.buckets} totals={report.totals} group={group} range={range} />
+              ) : (
+                <GroupTable
+                  rows={totals}
+                  totals={report.totals}
+                  group={group}
+                  series={series}
+                  metric={metric}
+                  onOpen={filterSeries}
+                />
+              )}
+            </div>
+          )
+        }
+      </Loaded>
     </Page>
   );
 }
