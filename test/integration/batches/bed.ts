@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { Batch } from '../../../packages/core/src/domain/batch.ts';
 import { errors } from '../../../packages/core/src/errors/errors.ts';
 import { StoreUnavailableError } from '../../../packages/core/src/errors/store-unavailable.ts';
-import type { InferenceCall } from '../../../packages/server/src/inference/pipeline.ts';
+import type { InferenceCall } from '../../../packages/server/src/inference/call.ts';
 import type { LineExecutor } from '../../../packages/server/src/services/batches/line-run.ts';
 import { type Caller, createFileBed, type FileBed } from '../../fixtures/file-bed.ts';
 

@@ -2,7 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { ApiError } from '../errors/api-error.ts';
 import { errors } from '../errors/errors.ts';
 import { StoreUnavailableError, toClientError } from '../errors/store-unavailable.ts';
-import { MOST_COUNTED_ATTEMPTS, mayRepeatAtSame, mayRepeatCall, RetryBudget, repeatWork } from './attempts.ts';
+import {
+  MOST_COUNTED_ATTEMPTS,
+  mayAskNextModel,
+  mayRepeatAtSame,
+  mayRepeatCall,
+  RetryBudget,
+  repeatWork,
+} from './attempts.ts';
 
 describe('a call', () => {
   it.each(['unfit', 'busy', 'reset', 'broken', 'timeout'] as const)(
@@ -89,5 +96,14 @@ describe('a batch line or a background response', () => {
 
   it('ends with any other error of its request', () => {
     for (const next of [line, response]) expect(next(errors.invalidParameter('x', 'wrong'))).toBeUndefined();
+  });
+});
+
+describe('the next model', () => {
+  it('is asked after failures of the service, not after those of the request', () => {
+    expect(mayAskNextModel(errors.modelUnavailable('acme/one', 'it is away'))).toBe(true);
+    expect(mayAskNextModel(errors.internal(new Error('a bug')))).toBe(true);
+    expect(mayAskNextModel(errors.contextTooLong(['messages'], 9, 8))).toBe(false);
+    expect(mayAskNextModel(errors.clientCancelled())).toBe(false);
   });
 });

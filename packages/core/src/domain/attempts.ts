@@ -70,6 +70,9 @@ export const mayRepeatCall = (failure: UpstreamFailureKind | ProcessFailureKind,
 export const mayRepeatAtSame = (failure: UpstreamFailureKind, earlier: number): boolean =>
   CALL_RULES[failure].again === 'same-once' && earlier === 0;
 
+/** Whether another model may answer instead of one that failed before its answer began. */
+export const mayAskNextModel = ({ status }: ApiError): boolean => status >= 500;
+
 /** Retries that each request to an upstream allows for. */
 const BUDGET_SHARE = 0.2;
 /** Retries that are always possible after a quiet time. */

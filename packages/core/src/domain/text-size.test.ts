@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { estimateTokens, tokenQuarters } from './text-size.ts';
+import { reservedTokens, tokenQuarters } from './text-size.ts';
 
 describe('the estimate of tokens', () => {
   it('is a quarter of the characters of English text and of code', () => {
-    expect(estimateTokens('All human beings are born free and equal.')).toBe(11);
-    expect(estimateTokens('')).toBe(0);
+    expect(reservedTokens('All human beings are born free and equal.')).toBe(11);
+    expect(reservedTokens('')).toBe(0);
     expect(tokenQuarters('const a = { b: [1, 2] };')).toBe(24);
   });
 
@@ -21,8 +21,8 @@ describe('the estimate of tokens', () => {
     ['emoji', '😀😃😄😁😆😅😂🤣😊😇', 1.48],
   ])('of %s is near what a small vocabulary needs', (_name, text, tokensPerCharacter) => {
     const needed = text.length * tokensPerCharacter;
-    expect(estimateTokens(text)).toBeGreaterThan(0.8 * needed);
-    expect(estimateTokens(text)).toBeLessThan(2 * needed);
+    expect(reservedTokens(text)).toBeGreaterThan(0.8 * needed);
+    expect(reservedTokens(text)).toBeLessThan(2 * needed);
   });
 
   it('has a weight for every character', () => {

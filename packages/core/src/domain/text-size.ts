@@ -48,7 +48,7 @@ export function tokenQuarters(text: string): number {
 }
 
 /** Limits and budgets use it until an engine has counted. English is right on average; for other scripts it is rather too much than too little. */
-export const estimateTokens = (text: string): number => Math.ceil(tokenQuarters(text) / QUARTERS_PER_TOKEN);
+export const reservedTokens = (text: string): number => Math.ceil(tokenQuarters(text) / QUARTERS_PER_TOKEN);
 
 /**
  * A generous bound. Tokens of ordinary text have about four characters, and none longer than this is known. A text with more

@@ -17,8 +17,12 @@ export interface CallContext {
   /** Waiting requests take turns by account and key. */
   readonly keyId: string;
   readonly priority: Priority;
-  /** Called for each call to an upstream that has ended. */
-  readonly onAttempt?: ((attempt: UpstreamAttempt) => void) | undefined;
+  readonly observer?: AttemptObserver | undefined;
+}
+
+export interface AttemptObserver {
+  /** A call to an upstream has ended. */
+  attempted?(attempt: UpstreamAttempt): void;
 }
 
 export interface TokenUsage {

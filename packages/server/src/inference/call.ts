@@ -1,14 +1,17 @@
 import type { Consumption } from '@baobab/core/domain/pricing.ts';
 import type { Principal } from '@baobab/core/domain/principal.ts';
-import type { CallContext, Priority } from '@baobab/core/engine/engine.ts';
+import type { AttemptObserver, Priority } from '@baobab/core/engine/engine.ts';
 import type { BudgetWarning, LimitStatus } from './limits/limits.ts';
 
-/** The caller and the circumstances of a request. Created by a route or by the batch runner. */
-export interface InferenceCall {
-  requestId: string;
+export interface Caller {
   principal: Principal;
   /** `X-Service-Region` */
   regionPin: string | undefined;
+}
+
+/** The caller and the circumstances of a request. Created by a route or by the batch runner. */
+export interface InferenceCall extends Caller {
+  requestId: string;
   signal: AbortSignal;
   priority: Priority;
   /** As recorded in the ledger, for example `/v1/embeddings`. */
@@ -24,18 +27,25 @@ export interface InferenceCall {
    */
   wholeAnswersOnly?: boolean | 'unless cancelled' | undefined;
   discountPercent?: number | undefined;
-  /** Called once, when the limits have admitted or refused the request and before any work. */
-  onDecided?: ((facts: AdmissionFacts) => void) | undefined;
-  /** Called with what is billed, also for a partial answer. */
-  onSettled?: ((used: Consumption, billed: BillingFacts) => void) | undefined;
-  /** Called for each call to an upstream that has ended. */
-  onAttempt?: CallContext['onAttempt'];
-  /** Called when everything about the request has ended. A cancelled one ends after its client has left. */
-  onEnded?: (() => void) | undefined;
+  observer?: InferenceObserver | undefined;
 }
 
-export interface BillingFacts {
+/** Follows one request through the pipeline. `attempted` is called for each call to an upstream. */
+export interface InferenceObserver extends AttemptObserver {
+  /** The limits have admitted or refused the request. Called once, before any work. */
+  decided?(facts: AdmissionFacts): void;
+  /** What is billed, also for a partial answer. Not called when nothing is. */
+  settled?(bill: Bill): void;
+  /** Everything about the request has ended. A cancelled one ends after its client has left. */
+  ended?(): void;
+}
+
+export interface Bill {
+  /** The model that answered. */
+  slug: string;
+  version: string;
   region: string;
+  used: Consumption;
   costNanoUsd: number;
   firstTokenMs: number | null;
 }

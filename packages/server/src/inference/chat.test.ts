@@ -4,10 +4,12 @@ import { scriptedChat } from '@baobab/core/engine/testing/pulled-generation.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { describe, expect, it } from 'vitest';
 import { testModel } from '../../../../test/fixtures/engine-bed.ts';
+import type { InferenceCall } from './call.ts';
 import { createChat } from './chat.ts';
 import type { DocumentsService } from './inputs/documents.ts';
 import type { ImagesService } from './inputs/images.ts';
-import type { InferenceCall, InferenceEstimate, InferenceService } from './pipeline.ts';
+import type { Bounds, Operation } from './pipeline.ts';
+import type { InferenceSession } from './session.ts';
 
 const { entry: small, version } = testModel('acme/chat');
 const entry = { ...small, contextLength: 2_048 };
@@ -20,7 +22,10 @@ const images: ImagesService = {
       bytes: 100,
       load: async () => ({ url: 'url' in source ? source.url : '', tokens: 414 }),
     })),
-  hold: (_accountId, _images, request) => request(),
+  load: async (_accountId, checked) => ({
+    inputs: await Promise.all(checked.map(({ load }) => load())),
+    [Symbol.dispose]() {},
+  }),
 };
 /** Every document has 4000 characters. */
 const documents: DocumentsService = { read: async (_call, references) => references.map(() => 'word'.repeat(1_000)) };
@@ -30,7 +35,7 @@ const prompt = { messages: [{ role: 'user' as const, content: 'Hi' }] };
 function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = () => {}, maxOutputTokens = 256) {
   const seen = { running: 0, most: 0, started: 0 };
   const settled: unknown[] = [];
-  const estimates: InferenceEstimate[] = [];
+  const estimates: Bounds[] = [];
   const usage: TokenUsage = { promptTokens: 3, completionTokens: 1, cachedTokens: 0 };
   async function* events(request: ChatRequest): AsyncGenerator<ChatEvent> {
     seen.started += 1;
@@ -45,29 +50,25 @@ function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = ()
       seen.running -= 1;
     }
   }
-  const inference: InferenceService = {
-    resolve: (_call, reference) => ({
+  const chat = scriptedChat(events, usage);
+  const session = {
+    context: { requestId: 'req', accountId: 'a', keyId: 'k', priority: 'interactive', signal: call.signal },
+    capability: () => chat,
+    noteFirstToken() {},
+    settle: async (used: unknown) => void settled.push(used),
+  } as unknown as InferenceSession;
+  const inference = {
+    resolve: (_call: unknown, reference: string) => ({
       reference,
       entry: { ...entry, maxOutputTokens, capabilities: { ...entry.capabilities, vision: true } },
       version,
       regionPin: undefined,
     }),
-    run: (_call, { estimate }, work) => {
-      estimates.push(estimate);
-      return work({
-        engine: {
-          countTokens: async () => 0,
-          chat: scriptedChat(events, usage),
-          [Symbol.asyncDispose]: async () => {},
-        },
-        context: { requestId: 'req', accountId: 'a', keyId: 'k', priority: 'interactive', signal: call.signal },
-        elapsedMs: () => 0,
-        settle: async (used) => void settled.push(used),
-      });
+    async run<Result>(_call: InferenceCall, operation: Operation<Result>) {
+      estimates.push(await operation.bound(inference.resolve(call, operation.model)));
+      using _inputs = await operation.read?.();
+      return await operation.run(session);
     },
-    limitStatus: async () => undefined,
-    checkRights() {},
-    idle: async () => {},
   };
   return { chat: createChat({ inference, images, documents }), seen, settled, estimates };
 }

@@ -1,29 +1,26 @@
+import type { ResolvedModel } from '@baobab/core/domain/model.ts';
 import { describe, expect, it } from 'vitest';
+import type { InferenceCall } from './call.ts';
 import { createEmbeddings } from './embeddings.ts';
-import type { InferenceCall, InferenceEstimate, InferenceService, InferenceSession } from './pipeline.ts';
+import type { Bounds, Operation } from './pipeline.ts';
+import type { InferenceSession } from './session.ts';
 
 const noImages = {
   check: async () => [],
-  hold: <T>(_id: string, _images: unknown, request: () => Promise<T>) => request(),
+  load: async () => ({ inputs: [], [Symbol.dispose]() {} }),
 };
 
 /** A session whose ledger row ends as the test says. */
-function setUp(settled: Promise<unknown>, inputs: readonly string[] = ['x'], estimates: InferenceEstimate[] = []) {
-  const engine = {
-    embedding: { embed: async () => ({ vectors: new Float32Array(2), dimensions: 2, tokens: [3] }) },
-  };
-  const session = { engine, context: {}, settle: () => settled } as unknown as InferenceSession;
+function setUp(settled: Promise<unknown>, inputs: readonly string[] = ['x'], estimates: Bounds[] = []) {
+  const embedding = { embed: async () => ({ vectors: new Float32Array(2), dimensions: 2, tokens: [3] }) };
+  const session = { capability: () => embedding, context: {}, settle: () => settled } as unknown as InferenceSession;
+  const entry = { slug: 'acme/one', contextLength: 512, dimensions: 2, truncation: false };
   const inference = {
-    resolve: () => ({ entry: { slug: 'acme/one', contextLength: 512, dimensions: 2, truncation: false } }),
-    run: (
-      _call: unknown,
-      { estimate }: { estimate: InferenceEstimate },
-      work: (session: InferenceSession) => Promise<unknown>,
-    ) => {
-      estimates.push(estimate);
-      return work(session);
+    async run<Result>(_call: unknown, operation: Operation<Result>) {
+      estimates.push(await operation.bound({ entry } as ResolvedModel));
+      return operation.run(session);
     },
-  } as unknown as InferenceService;
+  };
   const command = { model: 'acme/one', inputs, dimensions: undefined };
   const { embed } = createEmbeddings({ inference, images: noImages });
   return <Answer>(write: () => Answer | Promise<Answer>) =>
@@ -58,7 +55,7 @@ describe('embeddings', () => {
   });
 
   it('are estimated as the context at most, each input', async () => {
-    const estimates: InferenceEstimate[] = [];
+    const estimates: Bounds[] = [];
     await setUp(Promise.resolve(), ['four', 'ሀ'.repeat(1_000), 'ሀ'.repeat(1_000)], estimates)(() => 'answer');
     expect(estimates).toEqual([{ tokens: 3 + 512 + 512, used: { promptTokens: 3 + 512 + 512 } }]);
   });

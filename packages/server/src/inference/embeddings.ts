@@ -1,9 +1,11 @@
-import { estimateTokens, isHopelesslyLong } from '@baobab/core/domain/text-size.ts';
+import type { ModelEntry } from '@baobab/core/domain/model.ts';
+import { isHopelesslyLong, reservedTokens } from '@baobab/core/domain/text-size.ts';
 import type { EmbeddingInput, EmbeddingResult, ImageInput } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { fieldText } from '@baobab/core/errors/fields.ts';
-import type { CheckedImage, ImageReference, ImagesService } from './inputs/images.ts';
-import type { InferenceCall, InferenceService } from './pipeline.ts';
+import type { InferenceCall } from './call.ts';
+import { type CheckedImage, checkVision, type ImageReference, type ImagesService } from './inputs/images.ts';
+import type { Bounds, InferenceService } from './pipeline.ts';
 
 const MAX_EMBEDDING_INPUTS = 2048;
 
@@ -31,8 +33,8 @@ export interface EmbeddingsService {
 }
 
 /** With the two special tokens that most encoders add. No input uses more than the context. */
-const estimateInputTokens = (input: Exclude<CommandInput, ImageReference>, contextLength: number): number =>
-  Math.min((typeof input === 'string' ? estimateTokens(input) : input.length) + 2, contextLength);
+const reservedInputTokens = (input: Exclude<CommandInput, ImageReference>, contextLength: number): number =>
+  Math.min((typeof input === 'string' ? reservedTokens(input) : input.length) + 2, contextLength);
 
 /** Engines add tokens of their own and report exact numbers; inputs this far above the limit are not sent to them. */
 const HOPELESS_EXCESS = 2;
@@ -50,65 +52,83 @@ function refuseTooLong(inputs: EmbeddingCommand['inputs'], contextLength: number
   });
 }
 
+function checkDimensions({ slug, truncation, dimensions: full }: ModelEntry, wanted: number | undefined): void {
+  if (wanted === undefined) return;
+  if (!truncation && wanted !== full) {
+    throw errors.unsupportedParameter(
+      ['dimensions'],
+      fieldText`The model '${slug}' gives vectors of ${String(full)} dimensions only; leave ${['dimensions']} out.`,
+    );
+  }
+  if (full !== null && wanted > full) {
+    throw errors.unsupportedParameter(
+      ['dimensions'],
+      fieldText`${['dimensions']} is ${wanted}, but the model '${slug}' has only ${full}.`,
+    );
+  }
+}
+
 /** The inputs with the content of the images, which come in the same order. */
-async function withImages(inputs: readonly CommandInput[], images: readonly CheckedImage[]): Promise<EmbeddingInput[]> {
-  const loaded = await Promise.all(images.map(({ load }) => load()));
+function withImages(inputs: readonly CommandInput[], images: readonly ImageInput[]): EmbeddingInput[] {
   let next = 0;
-  return inputs.map((input) => (isImage(input) ? (loaded[next++] as ImageInput) : input));
+  return inputs.map((input) => (isImage(input) ? (images[next++] as ImageInput) : input));
 }
 
 export interface EmbeddingsDependencies {
-  inference: InferenceService;
+  inference: Pick<InferenceService, 'run'>;
   images: ImagesService;
 }
 
 export function createEmbeddings({ inference, images }: EmbeddingsDependencies): EmbeddingsService {
   return {
-    async embed(call, { model: reference, inputs, dimensions }, write) {
-      const model = inference.resolve(call, reference, 'embedding');
-      if (inputs.length > MAX_EMBEDDING_INPUTS)
-        throw errors.tooManyInputs(['inputs'], inputs.length, MAX_EMBEDDING_INPUTS);
-      const { contextLength } = model.entry;
-      refuseTooLong(inputs, contextLength);
-      if (dimensions !== undefined) {
-        const { slug, truncation, dimensions: full } = model.entry;
-        if (!truncation && dimensions !== full) {
-          throw errors.unsupportedParameter(
-            ['dimensions'],
-            fieldText`The model '${slug}' gives vectors of ${String(full)} dimensions only; leave ${['dimensions']} out.`,
-          );
-        }
-        if (full !== null && dimensions > full) {
-          throw errors.unsupportedParameter(
-            ['dimensions'],
-            fieldText`${['dimensions']} is ${dimensions}, but the model '${slug}' has only ${full}.`,
-          );
-        }
-      }
-      const references = inputs.filter(isImage);
-      const [image] = references;
-      if (image !== undefined && !model.entry.capabilities.vision) {
-        throw errors.unsupportedParameter(image.field, `The model '${model.entry.slug}' takes text only, no images.`);
-      }
-      const checked = image === undefined ? [] : await images.check(call.principal.account.id, references);
-      const tokens = inputs.reduce<number>(
-        (sum, input) => sum + (isImage(input) ? 0 : estimateInputTokens(input, contextLength)),
-        checked.reduce((sum, { tokens: each }) => sum + each, 0),
-      );
-      const estimate = { tokens, used: { promptTokens: tokens } };
-      return inference.run(call, { model, estimate }, async (session) => {
-        const { engine, context } = session;
-        const { embedding } = engine;
-        if (embedding === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot embed');
-        const embed = async () => embedding.embed({ inputs: await withImages(inputs, checked), dimensions }, context);
-        const result = await (checked.length === 0 ? embed() : images.hold(call.principal.account.id, checked, embed));
-        const promptTokens = result.tokens.reduce((sum, tokens) => sum + tokens, 0);
-        const settled = session.settle({ promptTokens }, { region: result.servedRegion });
-        const answer = write(result, promptTokens);
-        // Awaited later, or never if the ledger write fails first: prevents an unhandled rejection.
-        if (answer instanceof Promise) answer.catch(() => {});
-        await settled;
-        return { answer, promptTokens };
+    embed(call, { model, inputs, dimensions }, write) {
+      let checked: readonly CheckedImage[] = [];
+      let loaded: readonly ImageInput[] = [];
+
+      const boundsOf = ({ contextLength }: ModelEntry): Bounds => {
+        let tokens = 0;
+        for (const image of checked) tokens += image.tokens;
+        for (const input of inputs) if (!isImage(input)) tokens += reservedInputTokens(input, contextLength);
+        return { tokens, used: { promptTokens: tokens } };
+      };
+
+      return inference.run(call, {
+        modality: 'embedding',
+        model,
+
+        bound({ entry }) {
+          if (inputs.length > MAX_EMBEDDING_INPUTS)
+            throw errors.tooManyInputs(['inputs'], inputs.length, MAX_EMBEDDING_INPUTS);
+          refuseTooLong(inputs, entry.contextLength);
+          checkDimensions(entry, dimensions);
+          const references = inputs.filter(isImage);
+          if (references.length === 0) return boundsOf(entry);
+          checkVision(entry, references);
+          return images.check(call.principal.account.id, references).then((found) => {
+            checked = found;
+            return boundsOf(entry);
+          });
+        },
+
+        read() {
+          if (checked.length === 0) return undefined;
+          return images.load(call.principal.account.id, checked).then((found) => {
+            loaded = found.inputs;
+            return found;
+          });
+        },
+
+        async run(session) {
+          const embedding = session.capability('embedding');
+          const result = await embedding.embed({ inputs: withImages(inputs, loaded), dimensions }, session.context);
+          const promptTokens = result.tokens.reduce((sum, tokens) => sum + tokens, 0);
+          const settled = session.settle({ promptTokens }, { region: result.servedRegion });
+          const answer = write(result, promptTokens);
+          // Awaited later, or never if the ledger write fails first: prevents an unhandled rejection.
+          if (answer instanceof Promise) answer.catch(() => {});
+          await settled;
+          return { answer, promptTokens };
+        },
       });
     },
   };

@@ -1,4 +1,4 @@
-import type { ModelEntry } from '@baobab/core/domain/model.ts';
+import type { ModelEntry, ResolvedModel } from '@baobab/core/domain/model.ts';
 import type { ApiKey } from '@baobab/core/domain/principal.ts';
 import type { EngineModel } from '@baobab/core/engine/engine.ts';
 import { scriptedChat } from '@baobab/core/engine/testing/pulled-generation.ts';
@@ -8,9 +8,11 @@ import { describe, expect, it } from 'vitest';
 import { account, apiKey } from '../../../../test/contracts/key-fixtures.ts';
 import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import { createMetering } from '../metering/metering.ts';
+import type { Bill, InferenceCall, InferenceObserver } from './call.ts';
 import { createChat } from './chat.ts';
 import { createLimits } from './limits/limits.ts';
-import { createInference, type InferenceCall, type InferenceSession } from './pipeline.ts';
+import { createInference, type Operation } from './pipeline.ts';
+import type { InferenceSession } from './session.ts';
 import { createTranscriptions } from './transcriptions.ts';
 
 const usual = { rpm: 600, tpm: 200_000 };
@@ -25,9 +27,8 @@ const defaults = {
 const unlimited = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
 const noImages = {
   check: async () => [],
-  hold: <T>(_id: string, _images: unknown, request: () => Promise<T>) => request(),
+  load: async () => ({ inputs: [], [Symbol.dispose]() {} }),
 };
-const NOTHING_ESTIMATED = { tokens: 0, used: {} };
 
 /** A model of any modality. A completion token is 1 000 nano-dollars, a prompt token 1, a second of audio 1 000. */
 const entry = {
@@ -39,10 +40,17 @@ const entry = {
   capabilities: {},
   pricing: { promptPerMillion: 0.001, completionPerMillion: 1, cacheReadPerMillion: null, audioPerMinute: 0.00006 },
 } as unknown as ModelEntry;
+/** Ten times the price. */
+const second = {
+  ...entry,
+  slug: 'acme/two',
+  pricing: { promptPerMillion: 0.01, completionPerMillion: 10, cacheReadPerMillion: null, audioPerMinute: null },
+} as ModelEntry;
 const version = { version: '2026-01-31', deprecatedAt: null } as ModelEntry['versions'][number];
 
 function setUp({ key, engine = {} }: { key?: Partial<ApiKey>; engine?: Partial<EngineModel> } = {}) {
   const rows: LedgerRow[] = [];
+  const steps: string[] = [];
   const ledger = {
     /** Set by a test that wants to hold commits back. */
     held: undefined as Promise<void> | undefined,
@@ -64,7 +72,7 @@ function setUp({ key, engine = {} }: { key?: Partial<ApiKey>; engine?: Partial<E
     catalog: {
       resolve: (reference: string, { regionPin }: { regionPin: string | undefined }) => ({
         reference,
-        entry,
+        entry: reference === 'acme/two' ? second : entry,
         version,
         regionPin,
       }),
@@ -78,7 +86,14 @@ function setUp({ key, engine = {} }: { key?: Partial<ApiKey>; engine?: Partial<E
     }),
     metering: createMetering({ ledger, clock }),
     engines: {
-      acquire: async () => ({ engine: engine as EngineModel, region: 'local', [Symbol.dispose]() {} }),
+      async acquire({ entry: { slug } }: ResolvedModel) {
+        steps.push(`acquire ${slug}`);
+        return {
+          engine: engine as EngineModel,
+          region: 'local',
+          [Symbol.dispose]: () => void steps.push(`release ${slug}`),
+        };
+      },
     },
     region: 'local',
     batchLimitFactor: 1,
@@ -96,11 +111,10 @@ function setUp({ key, engine = {} }: { key?: Partial<ApiKey>; engine?: Partial<E
     ...changes,
   });
   const run = <T>(changes: Partial<InferenceCall>, work: (session: InferenceSession) => Promise<T>, tokens = 0) => {
-    const made = call(changes);
-    const model = inference.resolve(made, 'acme/one', 'chat');
-    return inference.run(made, { model, estimate: { ...NOTHING_ESTIMATED, tokens } }, work);
+    const bound = () => ({ tokens, used: {} });
+    return inference.run(call(changes), { modality: 'chat', model: 'acme/one', bound, run: work });
   };
-  return { rows, ledger, inference, call, run };
+  return { rows, steps, ledger, inference, call, run };
 }
 
 const billed = (rows: readonly LedgerRow[]) =>
@@ -139,12 +153,14 @@ describe('inference', () => {
     expect(billed(rows)).toEqual([['req_1', 20, 499]]);
   });
 
-  it('gives everything back when the admission callback throws', async () => {
+  it('gives everything back when the observer throws', async () => {
     const { run } = setUp({ key: { concurrency: 1, tpm: 100 } });
-    const onDecided = () => {
-      throw new Error('the reply is gone');
+    const observer = {
+      decided() {
+        throw new Error('the reply is gone');
+      },
     };
-    await expect(run({ onDecided }, async () => 0, 100)).rejects.toThrow('the reply is gone');
+    await expect(run({ observer }, async () => 0, 100)).rejects.toThrow('the reply is gone');
     expect(await run({}, async () => 'admitted', 100)).toBe('admitted');
   });
 
@@ -168,6 +184,109 @@ describe('inference', () => {
     expect(rows[0]?.region).toBe('eu-1');
     await expect(run({ regionPin: 'local' }, async () => 0)).rejects.toMatchObject({ code: 'rpm_exceeded' });
     expect(await run({ regionPin: 'eu-1' }, async () => 'admitted')).toBe('admitted');
+  });
+});
+
+describe('the stages', () => {
+  it('stand in order, and nothing is read for a request that is refused', async () => {
+    const { steps, rows, inference, call } = setUp({ key: { rpm: 1 } });
+    const operation: Operation<void> = {
+      modality: 'chat',
+      model: 'acme/one',
+      bound() {
+        steps.push('bound');
+        return { tokens: 0, used: {} };
+      },
+      async read() {
+        steps.push('read');
+        return { [Symbol.dispose]: () => void steps.push('forget') };
+      },
+      async run(session) {
+        steps.push('run');
+        await session.settle({ completionTokens: 1 });
+        steps.push(`settled ${rows.length}`);
+      },
+    };
+    const observer: InferenceObserver = {
+      decided: ({ requests }) => void steps.push(`decided, ${requests.remaining} left`),
+      settled: ({ slug, costNanoUsd }) => void steps.push(`bill of ${costNanoUsd} for ${slug}`),
+      ended: () => void steps.push('ended'),
+    };
+    await inference.run(call({ observer }), operation);
+    await inference.idle();
+    expect(steps.splice(0)).toEqual([
+      ...['bound', 'decided, 0 left', 'read', 'acquire acme/one', 'run'],
+      ...['bill of 1000 for acme/one', 'settled 1', 'release acme/one', 'forget', 'ended'],
+    ]);
+    await expect(inference.run(call({ observer }), operation)).rejects.toMatchObject({ code: 'rpm_exceeded' });
+    await inference.idle();
+    expect(steps).toEqual(['bound', 'decided, 0 left', 'ended']);
+  });
+});
+
+describe('a fallback', () => {
+  const away = () => errors.modelUnavailable('acme/one', 'its upstream is away');
+  const used = { promptTokens: 0, completionTokens: 5 };
+  const operation = (run: Operation<string>['run'], most = 0): Operation<string> => ({
+    ...{ modality: 'chat', model: 'acme/one', fallbacks: ['acme/two'], run },
+    bound: () => ({ tokens: most, used: { completionTokens: most } }),
+  });
+
+  it('answers when the model before it cannot, and is billed at its own price', async () => {
+    const { rows, steps, inference, call } = setUp();
+    const bills: Bill[] = [];
+    let runs = 0;
+    const answer = await inference.run(
+      call({ observer: { settled: (bill) => void bills.push(bill) } }),
+      operation(async (session) => {
+        runs += 1;
+        if (runs === 1) throw away();
+        await session.settle(used);
+        return 'answer';
+      }),
+    );
+    expect(answer).toBe('answer');
+    expect(steps).toEqual(['acquire acme/one', 'release acme/one', 'acquire acme/two', 'release acme/two']);
+    expect(rows).toMatchObject([{ model: 'acme/two', completionTokens: 5, costNanoUsd: 50_000, status: 200 }]);
+    expect(bills).toMatchObject([{ slug: 'acme/two', costNanoUsd: 50_000 }]);
+  });
+
+  it('has its price reserved from the start', async () => {
+    const { inference, call } = setUp({ key: { monthlyBudgetNanoUsd: 40_000 } });
+    const cheap = operation(async () => 'ran', 5);
+    await expect(inference.run(call(), cheap)).rejects.toMatchObject({ code: 'budget_exceeded' });
+    expect(await inference.run(call(), { ...cheap, fallbacks: [] })).toBe('ran');
+  });
+
+  it("does not answer after a failure that is the client's, after the first token, or for a client that has left", async () => {
+    const { rows, steps, inference, call } = setUp();
+    const failing = (run: Operation<string>['run'], signal = new AbortController().signal) =>
+      expect(inference.run(call({ signal }), operation(run))).rejects.toThrow();
+    await failing(async () => {
+      throw errors.contextTooLong(['messages'], 9, 8);
+    });
+    await failing(async (session) => {
+      session.noteFirstToken();
+      throw away();
+    });
+    await failing(async (session) => {
+      await session.settle(used, { status: 503 });
+      throw away();
+    });
+    await failing(async () => {
+      throw away();
+    }, AbortSignal.abort());
+    expect(steps).not.toContain('acquire acme/two');
+    expect(rows).toMatchObject([{ model: 'acme/one', status: 503 }]);
+  });
+
+  it('is the last: its failure is the answer', async () => {
+    const { rows, inference, call } = setUp();
+    const broken = operation(async () => {
+      throw away();
+    });
+    await expect(inference.run(call(), broken)).rejects.toMatchObject({ code: 'model_unavailable' });
+    expect(rows).toEqual([]);
   });
 });
 

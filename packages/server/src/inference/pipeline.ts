@@ -1,41 +1,49 @@
+import { mayAskNextModel } from '@baobab/core/domain/attempts.ts';
 import type { Modality, ModelEntry, ResolvedModel } from '@baobab/core/domain/model.ts';
 import { type Consumption, consumptionOf, costNanoUsd } from '@baobab/core/domain/pricing.ts';
 import type { Account, Principal } from '@baobab/core/domain/principal.ts';
 import type { CallContext, EngineLease } from '@baobab/core/engine/engine.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
+import { toClientError } from '@baobab/core/errors/store-unavailable.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Metered, Metering } from '../metering/metering.ts';
-import type { InferenceCall, ModelLimitStatus } from './call.ts';
-import type { Limits } from './limits/limits.ts';
+import type { Caller, InferenceCall, ModelLimitStatus } from './call.ts';
+import type { Admission, Limits } from './limits/limits.ts';
 import type { LimitedSeries } from './limits/series.ts';
 import { BilledSession, type InferenceSession } from './session.ts';
 
-export type { AdmissionFacts, InferenceCall } from './call.ts';
-export type { InferenceSession } from './session.ts';
-
-export interface InferenceEstimate {
+/** The most that a request is expected to use. */
+export interface Bounds {
   /** Taken from the token limit at once and corrected at the end. */
   tokens: number;
-  /** The most that is expected. Its price is reserved in the budgets until the real one is known. */
+  /** Its price is reserved in the budgets until the real one is known. */
   used: Partial<Consumption>;
+}
+
+/** What a billed request does. The pipeline calls the methods in this order, each once. */
+export interface Operation<Result> {
+  readonly modality: Modality;
+  /** As the client sent it. */
+  readonly model: string;
+  /** Models that get the same request, in this order, when the one before fails without having begun to answer. */
+  readonly fallbacks?: readonly string[];
+  /** Throws what the client did wrong. */
+  bound(model: ResolvedModel): Bounds | Promise<Bounds>;
+  /** Reads what the engine needs besides the request. It is disposed of when the engine has ended. */
+  read?(): Promise<Disposable> | undefined;
+  /** Runs the work and settles what it used. Called again for each fallback. */
+  run(session: InferenceSession): Promise<Result>;
 }
 
 export interface InferenceService {
   /** Checks rights, modality and region. Throws the error for the client. */
-  resolve(caller: Pick<InferenceCall, 'principal' | 'regionPin'>, reference: string, modality: Modality): ResolvedModel;
-  /** Checks the limits, waits for an engine and runs the work with it. */
-  run<T>(
-    call: InferenceCall,
-    request: { model: ResolvedModel; estimate: InferenceEstimate },
-    work: (session: InferenceSession) => Promise<T>,
-  ): Promise<T>;
+  resolve(caller: Caller, reference: string, modality: Modality): ResolvedModel;
+  /** Takes a request from its model to its bill. */
+  run<Result>(call: InferenceCall, operation: Operation<Result>): Promise<Result>;
   /** Throws 403 when the key may not use the model or the region. All other errors are left to the request itself. */
-  checkRights(caller: Pick<InferenceCall, 'principal' | 'regionPin'>, reference: string): void;
+  checkRights(caller: Caller, reference: string): void;
   /** The caller's rate limits for a model; undefined when a request for it would be refused before its limits. */
-  limitStatus(
-    caller: Pick<InferenceCall, 'principal' | 'regionPin'>,
-    reference: string,
-  ): Promise<ModelLimitStatus | undefined>;
+  limitStatus(caller: Caller, reference: string): Promise<ModelLimitStatus | undefined>;
   /** Resolves when no request runs and everything used is in the ledger. */
   idle(): Promise<void>;
 }
@@ -74,67 +82,58 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
   let running = 0;
   const onIdle: (() => void)[] = [];
 
-  const seriesOf = (principal: Principal, { entry, regionPin }: ResolvedModel): LimitedSeries => ({
-    principal,
-    model: entry.slug,
-    modality: entry.modality,
-    modelLimits: entry.limits,
-    // The requested region. The one that serves is chosen after the limits, and changes with load and failures.
-    region: regionPin ?? ownRegion,
-  });
+  const resolve: InferenceService['resolve'] = ({ principal, regionPin }, reference, modality) =>
+    catalog.resolve(reference, { modality, regionPin, principal });
 
-  const admit = (call: InferenceCall, model: ResolvedModel, estimate: InferenceEstimate) =>
-    limits.admit({
-      ...seriesOf(call.principal, model),
-      admissionId: call.requestId,
-      // Batches do not count against the interactive limits.
-      batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
-      estimatedTokens: estimate.tokens,
-      estimatedCostNanoUsd: costNanoUsd(consumptionOf(estimate.used), model.entry.pricing, call.discountPercent),
-    });
+  /** One async function from the model to the bill: another one would add a promise to every request. */
+  async function runStages<Result>(call: InferenceCall, operation: Operation<Result>): Promise<Result> {
+    // Resolve.
+    let model = resolve(call, operation.model, operation.modality);
+    const fallbacks = operation.fallbacks?.map((reference) => resolve(call, reference, operation.modality));
 
-  const contextOf = ({ requestId, signal, principal, priority, onAttempt }: InferenceCall): CallContext => ({
-    requestId,
-    signal,
-    accountId: principal.account.id,
-    keyId: principal.key.id,
-    priority,
-    onAttempt,
-  });
+    // Count and bound.
+    const bounding = operation.bound(model);
+    const bounds = bounding instanceof Promise ? await bounding : bounding;
 
-  // One async function from the limits to the ledger: another one would add a promise to every request.
-  const run: InferenceService['run'] = async (call, { model, estimate }, work) => {
-    const { entry, version } = model;
+    // Limits and reservation: all of them or none.
     const startedAt = clock.now();
-    const decided = admit(call, model, estimate);
-    const admission = decided instanceof Promise ? await decided : decided;
-    const { requests, tokens, budgetWarning } = admission;
-    const facts = {
-      slug: entry.slug,
-      version: version.version,
-      deprecatedAt: version.deprecatedAt,
-      requests,
-      tokens,
-      budgetWarning,
-    };
+    const deciding = admit(call, [model, ...(fallbacks ?? [])], bounds);
+    const admission = deciding instanceof Promise ? await deciding : deciding;
     if (!admission.admitted) {
-      call.onDecided?.(facts);
+      call.observer?.decided?.(factsOf(model, admission));
       throw admission.error;
     }
+
+    let inputs: Disposable | undefined;
     let session: BilledSession | undefined;
     try {
-      call.onDecided?.(facts);
+      call.observer?.decided?.(factsOf(model, admission));
+
+      // Read inputs.
+      const reading = operation.read?.();
+      if (reading !== undefined) inputs = await reading;
+
+      // Engine.
       const context = contextOf(call);
-      let lease: EngineLease | undefined;
-      try {
-        const acquired = engines.acquire(model, context, model.regionPin);
-        lease = acquired instanceof Promise ? await acquired : acquired;
-        session = new BilledSession({ call, model, context, lease, startedAt, metering, clock });
-        return await work(session);
-      } finally {
-        lease?.[Symbol.dispose]();
+      for (;;) {
+        let lease: EngineLease | undefined;
+        try {
+          const acquiring = engines.acquire(model, context, model.regionPin);
+          lease = acquiring instanceof Promise ? await acquiring : acquiring;
+          session = new BilledSession({ call, model, context, lease, startedAt, metering, clock });
+          return await operation.run(session);
+        } catch (error) {
+          const next = fallbacks && mayFallBack(error, call, session) ? fallbacks.shift() : undefined;
+          if (next === undefined) throw error;
+          model = next;
+        } finally {
+          lease?.[Symbol.dispose]();
+        }
       }
     } finally {
+      inputs?.[Symbol.dispose]();
+
+      // Settle: the operation has written the bill, the counters follow it.
       let charge: Metered | undefined;
       try {
         charge = await session?.settled;
@@ -145,29 +144,53 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       const counted = admission.settle({ tokens, charge: charge?.isNew ? charge : undefined });
       if (counted instanceof Promise) await counted;
     }
-  };
-
-  /** Resolves a model of any modality. */
-  function resolveAny({ principal, regionPin }: Pick<InferenceCall, 'principal' | 'regionPin'>, reference: string) {
-    const { modality } = catalog.get(reference, principal.account).entry;
-    return catalog.resolve(reference, { modality, regionPin, principal });
   }
 
-  function ended(): void {
-    running -= 1;
-    if (running === 0) for (const resolve of onIdle.splice(0)) resolve();
+  const seriesOf = (principal: Principal, { entry, regionPin }: ResolvedModel): LimitedSeries => ({
+    principal,
+    model: entry.slug,
+    modality: entry.modality,
+    modelLimits: entry.limits,
+    // The requested region. The one that serves is chosen after the limits, and changes with load and failures.
+    region: regionPin ?? ownRegion,
+  });
+
+  /** The limits are those of the first model. The budgets reserve the price of the dearest. */
+  function admit(
+    call: InferenceCall,
+    models: readonly [ResolvedModel, ...ResolvedModel[]],
+    { tokens, used }: Bounds,
+  ): Admission | Promise<Admission> {
+    const most = consumptionOf(used);
+    let estimatedCostNanoUsd = 0;
+    for (const { entry } of models) {
+      estimatedCostNanoUsd = Math.max(estimatedCostNanoUsd, costNanoUsd(most, entry.pricing, call.discountPercent));
+    }
+    return limits.admit({
+      ...seriesOf(call.principal, models[0]),
+      admissionId: call.requestId,
+      // Batches do not count against the interactive limits.
+      batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
+      estimatedTokens: tokens,
+      estimatedCostNanoUsd,
+    });
+  }
+
+  /** Resolves a model of any modality. */
+  function resolveAny(caller: Caller, reference: string): ResolvedModel {
+    return resolve(caller, reference, catalog.get(reference, caller.principal.account).entry.modality);
   }
 
   return {
-    resolve: ({ principal, regionPin }, reference, modality) =>
-      catalog.resolve(reference, { modality, regionPin, principal }),
+    resolve,
 
-    run(call, request, work) {
+    run(call, operation) {
       running += 1;
-      const answer = run(call, request, work);
+      const answer = runStages(call, operation);
       const finish = () => {
-        ended();
-        call.onEnded?.();
+        running -= 1;
+        if (running === 0) for (const wake of onIdle.splice(0)) wake();
+        call.observer?.ended?.();
       };
       answer.then(finish, finish);
       return answer;
@@ -182,7 +205,6 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     },
 
     async limitStatus(caller, reference) {
-      const { principal } = caller;
       let model: ResolvedModel;
       try {
         model = resolveAny(caller, reference);
@@ -190,11 +212,32 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
         if (error instanceof ApiError) return undefined;
         throw error;
       }
-      return { slug: model.entry.slug, ...(await limits.status(seriesOf(principal, model))) };
+      return { slug: model.entry.slug, ...(await limits.status(seriesOf(caller.principal, model))) };
     },
 
     async idle() {
-      while (running > 0) await new Promise<void>((resolve) => onIdle.push(resolve));
+      while (running > 0) await new Promise<void>((wake) => onIdle.push(wake));
     },
   };
 }
+
+const contextOf = ({ requestId, signal, principal, priority, observer }: InferenceCall): CallContext => ({
+  requestId,
+  signal,
+  accountId: principal.account.id,
+  keyId: principal.key.id,
+  priority,
+  observer,
+});
+
+const factsOf = ({ entry, version }: ResolvedModel, { requests, tokens, budgetWarning }: Admission) => ({
+  slug: entry.slug,
+  version: version.version,
+  deprecatedAt: version.deprecatedAt,
+  requests,
+  tokens,
+  budgetWarning,
+});
+
+const mayFallBack = (error: unknown, { signal }: InferenceCall, session: BilledSession | undefined): boolean =>
+  !signal.aborted && !session?.hasAnswered && mayAskNextModel(toClientError(error));

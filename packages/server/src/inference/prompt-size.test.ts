@@ -1,6 +1,6 @@
 import type { ChatMessage, ChatRequest } from '@baobab/core/engine/engine.ts';
 import { describe, expect, it } from 'vitest';
-import { checkPromptSize, estimatePromptTokens } from './prompt-size.ts';
+import { checkPromptSize, reservedPromptTokens } from './prompt-size.ts';
 
 const small = { contextLength: 2048 };
 const large = { contextLength: 131_072 };
@@ -35,8 +35,8 @@ describe('the estimate of a prompt', () => {
     ['a text', { prompt: { text: long } }],
     ['tokens', { prompt: { tokens: new Array<number>(1_000).fill(1) } }],
   ])('counts %s', (_, request) => {
-    expect(estimatePromptTokens(request)).toBeGreaterThanOrEqual(1_000);
-    expect(estimatePromptTokens(request)).toBeLessThan(1_050);
+    expect(reservedPromptTokens(request)).toBeGreaterThanOrEqual(1_000);
+    expect(reservedPromptTokens(request)).toBeLessThan(1_050);
   });
 });
 

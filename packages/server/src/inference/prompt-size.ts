@@ -29,7 +29,7 @@ function promptQuarters(prompt: ChatRequest['prompt'], measure: Measure): number
 }
 
 /** An estimate from the characters of everything that is sent to the engine: what is not counted could be used to pass a budget. */
-export const estimatePromptTokens = (request: ChatRequest): number => promptTokens(request, tokenQuarters);
+export const reservedPromptTokens = (request: ChatRequest): number => promptTokens(request, tokenQuarters);
 
 /** As if all of it were English: few prompts have less. */
 export const fewestPromptTokens = (request: ChatRequest): number => promptTokens(request, charactersOf);

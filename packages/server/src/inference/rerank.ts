@@ -2,7 +2,8 @@ import { isHopelesslyLong, QUARTERS_PER_TOKEN, tokenQuarters } from '@baobab/cor
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { fieldText } from '@baobab/core/errors/fields.ts';
-import type { InferenceCall, InferenceService } from './pipeline.ts';
+import type { InferenceCall } from './call.ts';
+import type { InferenceService } from './pipeline.ts';
 
 const MAX_RERANK_DOCUMENTS = 1000;
 /** About a million tokens. Long documents are split into windows, so the context length does not limit them. */
@@ -44,28 +45,34 @@ function checkSize({ query, documents }: RerankCommand, contextLength: number): 
   );
 }
 
-export function createRerank({ inference }: { inference: InferenceService }): RerankService {
+export function createRerank({ inference }: { inference: Pick<InferenceService, 'run'> }): RerankService {
   return {
-    async rerank(call, command) {
-      const { model: reference, query, documents, topN } = command;
-      const model = inference.resolve(call, reference, 'rerank');
-      checkSize(command, model.entry.contextLength);
-      const quarters = documents.reduce(
-        (sum, text) => sum + tokenQuarters(text),
-        tokenQuarters(query) * documents.length,
-      );
-      const tokens = Math.ceil(quarters / QUARTERS_PER_TOKEN);
-      const estimate = { tokens, used: { promptTokens: tokens } };
-      return inference.run(call, { model, estimate }, async (session) => {
-        const { engine, context } = session;
-        if (engine.rerank === undefined) throw errors.modelUnavailable(model.entry.slug, 'its engine cannot rank');
-        const { scores, tokens, servedRegion } = await engine.rerank.rerank({ query, documents }, context);
-        const settled = session.settle({ promptTokens: tokens }, { region: servedRegion });
-        const results = Array.from(scores, (score, index) => ({ index, score }))
-          .sort((left, right) => right.score - left.score || left.index - right.index)
-          .slice(0, topN ?? documents.length);
-        await settled;
-        return { results, promptTokens: tokens };
+    rerank(call, command) {
+      const { model, query, documents, topN } = command;
+      return inference.run(call, {
+        modality: 'rerank',
+        model,
+
+        bound({ entry }) {
+          checkSize(command, entry.contextLength);
+          const quarters = documents.reduce(
+            (sum, text) => sum + tokenQuarters(text),
+            tokenQuarters(query) * documents.length,
+          );
+          const promptTokens = Math.ceil(quarters / QUARTERS_PER_TOKEN);
+          return { tokens: promptTokens, used: { promptTokens } };
+        },
+
+        async run(session) {
+          const rerank = session.capability('rerank');
+          const { scores, tokens, servedRegion } = await rerank.rerank({ query, documents }, session.context);
+          const settled = session.settle({ promptTokens: tokens }, { region: servedRegion });
+          const results = Array.from(scores, (score, index) => ({ index, score }))
+            .sort((left, right) => right.score - left.score || left.index - right.index)
+            .slice(0, topN ?? documents.length);
+          await settled;
+          return { results, promptTokens: tokens };
+        },
       });
     },
   };

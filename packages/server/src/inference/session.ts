@@ -1,16 +1,21 @@
 import type { ResolvedModel } from '@baobab/core/domain/model.ts';
 import { type Consumption, consumptionOf, costNanoUsd } from '@baobab/core/domain/pricing.ts';
 import type { CallContext, EngineLease, EngineModel } from '@baobab/core/engine/engine.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Metered, Metering } from '../metering/metering.ts';
 import type { InferenceCall } from './call.ts';
 
-/** The engine for one admitted request, and how to bill it. */
+const ABILITIES = { chat: 'chat', embedding: 'embed', rerank: 'rank', transcription: 'transcribe' } as const;
+type Capability = keyof typeof ABILITIES;
+
+/** The engine of one model for an admitted request, and the bill if that model answers. */
 export interface InferenceSession {
-  engine: EngineModel;
-  context: CallContext;
-  /** Milliseconds since the request was admitted. */
-  elapsedMs(): number;
+  readonly context: CallContext;
+  /** Throws 503 when the engine of the model does not have it. */
+  capability<Kind extends Capability>(kind: Kind): NonNullable<EngineModel[Kind]>;
+  /** The model has begun to answer. Only the first call counts. */
+  noteFirstToken(): void;
   /**
    * Writes the consumption to the ledger and resolves when it is durable. The answer must not end before. Only the first call
    * counts. A session that is never settled is not billed.
@@ -24,7 +29,6 @@ export interface SettleDetails {
   /** For the token limit, where something other than tokens is billed. */
   limitTokens?: number | undefined;
   region?: string | undefined;
-  firstTokenMs?: number | undefined;
 }
 
 export interface BilledSessionOptions {
@@ -45,22 +49,33 @@ const isFree = ({ wholeAnswersOnly }: InferenceCall, status: number): boolean =>
 
 /** A class: thousands of streams may be open. */
 export class BilledSession implements InferenceSession {
-  readonly engine: EngineModel;
   readonly context: CallContext;
   /** For the token limit. */
   limitTokens = 0;
   /** Undefined: nothing to bill yet. */
   settled: Promise<Metered | undefined> | undefined;
   readonly #options: BilledSessionOptions;
+  #firstTokenMs: number | undefined;
 
   constructor(options: BilledSessionOptions) {
-    this.engine = options.lease.engine;
     this.context = options.context;
     this.#options = options;
   }
 
-  elapsedMs(): number {
-    return this.#options.clock.now() - this.#options.startedAt;
+  /** No other model may answer any more. */
+  get hasAnswered(): boolean {
+    return this.settled !== undefined || this.#firstTokenMs !== undefined;
+  }
+
+  capability<Kind extends Capability>(kind: Kind): NonNullable<EngineModel[Kind]> {
+    const { lease, model } = this.#options;
+    const found = lease.engine[kind];
+    if (found === undefined) throw errors.modelUnavailable(model.entry.slug, `its engine cannot ${ABILITIES[kind]}`);
+    return found as NonNullable<EngineModel[Kind]>;
+  }
+
+  noteFirstToken(): void {
+    this.#firstTokenMs ??= this.#elapsedMs();
   }
 
   settle(used: Partial<Consumption>, details: SettleDetails = {}): Promise<unknown> {
@@ -68,34 +83,42 @@ export class BilledSession implements InferenceSession {
     return this.settled;
   }
 
+  /** Since the request was admitted. */
+  #elapsedMs(): number {
+    return this.#options.clock.now() - this.#options.startedAt;
+  }
+
   #record(used: Consumption, details: SettleDetails): Promise<Metered | undefined> {
     const { call, model, lease, metering } = this.#options;
-    const { entry, version } = model;
-    const { status = 200 } = details;
+    const { slug, pricing } = model.entry;
+    const { version } = model.version;
+    const { status = 200, region = lease.region } = details;
+    const { discountPercent, observer } = call;
     this.limitTokens = details.limitTokens ?? used.promptTokens + used.completionTokens;
     if (isFree(call, status)) return Promise.resolve(undefined);
-    const region = details.region ?? lease.region;
-    const { discountPercent, onSettled } = call;
-    onSettled?.(used, {
+    observer?.settled?.({
+      slug,
+      version,
       region,
-      costNanoUsd: costNanoUsd(used, entry.pricing, discountPercent),
-      firstTokenMs: details.firstTokenMs ?? null,
+      used,
+      costNanoUsd: costNanoUsd(used, pricing, discountPercent),
+      firstTokenMs: this.#firstTokenMs ?? null,
     });
     return metering.record({
       billingId: isWhole(status) ? (call.billingId ?? call.requestId) : call.requestId,
       requestId: call.requestId,
       accountId: call.principal.account.id,
       keyId: call.principal.key.id,
-      model: entry.slug,
-      version: version.version,
+      model: slug,
+      version,
       region,
       endpoint: call.endpoint,
       used,
-      pricing: entry.pricing,
+      pricing,
       discountPercent,
       status,
-      durationMs: this.elapsedMs(),
-      firstTokenMs: details.firstTokenMs,
+      durationMs: this.#elapsedMs(),
+      firstTokenMs: this.#firstTokenMs,
     });
   }
 }

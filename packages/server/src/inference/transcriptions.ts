@@ -1,9 +1,10 @@
-import { estimateTokens } from '@baobab/core/domain/text-size.ts';
+import { reservedTokens } from '@baobab/core/domain/text-size.ts';
 import type { TranscriptionRequest } from '@baobab/core/engine/engine.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import type { InferenceCall, InferenceEstimate, InferenceService } from './pipeline.ts';
+import type { InferenceCall } from './call.ts';
+import type { Bounds, InferenceService } from './pipeline.ts';
 import type { TimedSegment, TranscriptionEvent, WindowedTranscription } from './windowed-transcription.ts';
 
 export interface TranscriptionCommand<Source> {
@@ -27,7 +28,7 @@ export interface TranscriptionsService<Source> {
 }
 
 export interface TranscriptionsDependencies<Source> {
-  inference: InferenceService;
+  inference: Pick<InferenceService, 'run'>;
   windowed: WindowedTranscription<Source>;
 }
 
@@ -39,60 +40,60 @@ const BYTES_PER_SECOND = 16_000;
 /** Tokens per second of fast English speech. */
 const TOKENS_PER_SECOND = 4;
 
-function estimateOf(bytes: number): InferenceEstimate {
+function boundsOf(bytes: number): Bounds {
   const audioSeconds = billable(bytes / BYTES_PER_SECOND);
   return { tokens: audioSeconds * TOKENS_PER_SECOND, used: { audioSeconds } };
 }
 
 /** Token limits count the tokens of the transcript. Some upstreams do not report them. */
-const tokensOf = ({ tokens, text }: TimedSegment): number => tokens.length || estimateTokens(text);
+const tokensOf = ({ tokens, text }: TimedSegment): number => tokens.length || reservedTokens(text);
 
 export function createTranscriptions<Source>({
   inference,
   windowed,
 }: TranscriptionsDependencies<Source>): TranscriptionsService<Source> {
   return {
-    async transcribe(call, command, onSegment) {
-      const model = inference.resolve(call, command.model, 'audio');
-      const estimate = estimateOf(command.bytes);
-      return inference.run(call, { model, estimate }, async (session) => {
-        const { engine, context } = session;
-        const { transcription } = engine;
-        if (transcription === undefined)
-          throw errors.modelUnavailable(model.entry.slug, 'its engine cannot transcribe');
-        let region: string | undefined;
-        let firstTokenMs: number | undefined;
-        let limitTokens = 0;
-        const running = windowed.transcribe({
-          source: await command.source(),
-          options: command.options,
-          context,
-          transcribe: async (request, windowContext) => {
-            const result = await transcription.transcribe(request, windowContext);
-            region = result.servedRegion;
-            return result;
-          },
-        });
-        try {
-          for await (const event of running) {
-            firstTokenMs ??= session.elapsedMs();
-            if (event.type === 'done') {
-              const billedSeconds = billable(event.durationSeconds);
-              await session.settle({ audioSeconds: billedSeconds }, { region, firstTokenMs, limitTokens });
-              return { ...event, billedSeconds };
+    transcribe: (call, command, onSegment) =>
+      inference.run(call, {
+        modality: 'audio',
+        model: command.model,
+        bound: () => boundsOf(command.bytes),
+
+        async run(session) {
+          const transcription = session.capability('transcription');
+          let region: string | undefined;
+          let limitTokens = 0;
+          const running = windowed.transcribe({
+            // The audio is read while it is transcribed, window by window.
+            source: await command.source(),
+            options: command.options,
+            context: session.context,
+            transcribe: async (request, windowContext) => {
+              const result = await transcription.transcribe(request, windowContext);
+              region = result.servedRegion;
+              return result;
+            },
+          });
+          try {
+            for await (const event of running) {
+              session.noteFirstToken();
+              if (event.type === 'done') {
+                const billedSeconds = billable(event.durationSeconds);
+                await session.settle({ audioSeconds: billedSeconds }, { region, limitTokens });
+                return { ...event, billedSeconds };
+              }
+              limitTokens += tokensOf(event.segment);
+              await onSegment?.(event);
             }
-            limitTokens += tokensOf(event.segment);
-            await onSegment?.(event);
+          } catch (error) {
+            const audioSeconds = billable(running.secondsSoFar());
+            const failure = call.signal.aborted ? cancellation(call.signal) : error;
+            const status = failure instanceof ApiError ? failure.status : 500;
+            if (audioSeconds > 0) await session.settle({ audioSeconds }, { region, limitTokens, status });
+            throw failure;
           }
-        } catch (error) {
-          const audioSeconds = billable(running.secondsSoFar());
-          const failure = call.signal.aborted ? cancellation(call.signal) : error;
-          const status = failure instanceof ApiError ? failure.status : 500;
-          if (audioSeconds > 0) await session.settle({ audioSeconds }, { region, firstTokenMs, limitTokens, status });
-          throw failure;
-        }
-        throw errors.internal(new Error('a transcription ended without a result'));
-      });
-    },
+          throw errors.internal(new Error('a transcription ended without a result'));
+        },
+      }),
   };
 }

@@ -3,7 +3,7 @@ import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { UpstreamFailure } from './failure/failure.ts';
 import type { Upstream } from './routing/upstream.ts';
 import type { UpstreamCall } from './routing/upstream-call.ts';
-import { estimateTokens } from './token-estimate.ts';
+import { billedTokensAtLeast } from './token-estimate.ts';
 
 /** Consecutive inputs of one request that are sent in one call. */
 export interface InputSlice<T> {
@@ -26,7 +26,7 @@ function charactersOf(input: EmbeddingInput): number {
 }
 
 function estimateOf(input: EmbeddingInput): number {
-  if (typeof input === 'string') return estimateTokens(input);
+  if (typeof input === 'string') return billedTokensAtLeast(input);
   return 'url' in input ? input.tokens : input.length;
 }
 

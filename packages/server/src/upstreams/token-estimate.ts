@@ -8,16 +8,16 @@ const TOKENS_PER_MESSAGE = 4;
  * much: limits and budgets reserve more (domain/text-size.ts).
  */
 const BYTES_PER_TOKEN = 4;
-export const estimateTokens = (text: string): number => Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
+export const billedTokensAtLeast = (text: string): number => Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
 
 /** Used only where the upstream gives no count. */
-export function estimatePromptTokens({ prompt, tools }: ChatRequest): number {
+export function billedPromptTokensAtLeast({ prompt, tools }: ChatRequest): number {
   if ('tokens' in prompt) return prompt.tokens.length;
-  if ('text' in prompt) return estimateTokens(prompt.text);
-  const toolTokens = tools === undefined || tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools));
+  if ('text' in prompt) return billedTokensAtLeast(prompt.text);
+  const toolTokens = tools === undefined || tools.length === 0 ? 0 : billedTokensAtLeast(JSON.stringify(tools));
   return prompt.messages.reduce((sum, message) => {
-    const calls = message.toolCalls?.reduce((n, call) => n + estimateTokens(call.name + call.arguments), 0) ?? 0;
-    return sum + TOKENS_PER_MESSAGE + estimateTokens(message.content) + calls + imageTokens(message);
+    const calls = message.toolCalls?.reduce((n, call) => n + billedTokensAtLeast(call.name + call.arguments), 0) ?? 0;
+    return sum + TOKENS_PER_MESSAGE + billedTokensAtLeast(message.content) + calls + imageTokens(message);
   }, toolTokens);
 }
 

@@ -3,7 +3,7 @@ import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import type { Ask, Dialect } from './dialects/dialect.ts';
 import type { Upstream } from './routing/upstream.ts';
 import { createUpstreamCall, type UpstreamCall } from './routing/upstream-call.ts';
-import { estimatePromptTokens, estimateTokens } from './token-estimate.ts';
+import { billedPromptTokensAtLeast, billedTokensAtLeast } from './token-estimate.ts';
 
 const COUNT_TIMEOUT_MS = 2_000;
 
@@ -54,7 +54,7 @@ export function createTokenCounter({ slug, contextLength, members }: TokenCounte
       count(
         region,
         ({ countTexts }) => countTexts !== undefined,
-        () => estimateTokens(text),
+        () => billedTokensAtLeast(text),
         async (call) => (await countAtUpstream(call, [text], ['inputs']))?.[0],
       ),
     chat(request: ChatRequest, region: string | undefined) {
@@ -62,7 +62,7 @@ export function createTokenCounter({ slug, contextLength, members }: TokenCounte
       return count(
         region,
         ({ countChat }) => countChat !== undefined,
-        () => estimatePromptTokens(request),
+        () => billedPromptTokensAtLeast(request),
         async (call) => {
           const { dialect, model } = call.upstream;
           if (!('messages' in prompt)) return undefined;

@@ -2,7 +2,8 @@ import type { ChatEvent, TokenLogprob, TokenUsage } from '@baobab/core/engine/en
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
-import type { AnswerWriter, ChatCommand } from '../../inference/chat.ts';
+import type { AnswerWriter } from '../../inference/chat.ts';
+import type { ChatCommand } from '../../inference/chat-command.ts';
 import { errorEvent } from '../answer/event-stream.ts';
 
 export interface AnswerHead {

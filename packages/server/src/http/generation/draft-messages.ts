@@ -1,9 +1,8 @@
 import type { ChatMessage } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import type { PlacedReference } from '../../inference/chat.ts';
+import type { PlacedDocument, PlacedImage } from '../../inference/chat-command.ts';
 import type { DocumentReference } from '../../inference/inputs/documents.ts';
 import type { ImageReference } from '../../inference/inputs/images.ts';
-import type { PlacedDocument } from '../../inference/inputs/placement.ts';
 import type { FileContent } from './attached-file.ts';
 
 /** A text with images and documents at their places in it. */
@@ -79,13 +78,13 @@ function moveToolImages(messages: readonly DraftMessage[]): DraftMessage[] {
 
 export interface FinishedMessages {
   messages: ChatMessage[];
-  images: PlacedReference[];
+  images: PlacedImage[];
   documents: PlacedDocument[] | undefined;
 }
 
 /** The messages of a chat command as they are, and the images and documents in them. */
 export function placeFiles(drafts: readonly DraftMessage[]): FinishedMessages {
-  const images: PlacedReference[] = [];
+  const images: PlacedImage[] = [];
   const documents: PlacedDocument[] = [];
   const messages = drafts.map((draft, index) => {
     const { references = [], documents: files = [], ...message } = draft;

@@ -38,15 +38,15 @@ function setUp() {
 
 it('logs a cancelled request with its tokens, once they are known', () => {
   const { lines, listed, raw, call, facts } = setUp();
-  call.onDecided?.(facts);
+  call.observer?.decided?.(facts);
   raw.emit('close');
   expect(lines).toEqual([]);
   expect(listed).toEqual([]);
-  call.onSettled?.(
-    { promptTokens: 9, completionTokens: 3, cacheReadTokens: 0, audioSeconds: 0 },
-    { region: 'local', costNanoUsd: 5, firstTokenMs: null },
-  );
-  call.onEnded?.();
+  call.observer?.settled?.({
+    ...{ slug: 'acme/one', version: '2026-11-15', region: 'local', costNanoUsd: 5, firstTokenMs: null },
+    used: { promptTokens: 9, completionTokens: 3, cacheReadTokens: 0, audioSeconds: 0 },
+  });
+  call.observer?.ended?.();
   expect(lines).toMatchObject([{ status: 499, promptTokens: 9, completionTokens: 3, code: 'client_cancelled' }]);
   expect(listed).toMatchObject([
     { status: 499, model: 'acme/one', costNanoUsd: 5, region: 'local', completionTokens: 3 },
@@ -55,31 +55,31 @@ it('logs a cancelled request with its tokens, once they are known', () => {
 
 it('says that the server has ended a request, not its client, when it stops', () => {
   const { lines, listed, raw, request, call, facts } = setUp();
-  call.onDecided?.(facts);
+  call.observer?.decided?.(facts);
   request.server.running.stopAll(errors.shuttingDown());
   // Its client does not read, so that the connection is cut.
   raw.emit('close');
-  call.onEnded?.();
+  call.observer?.ended?.();
   expect(lines).toMatchObject([{ status: 503, code: 'model_unavailable' }]);
   expect(listed).toMatchObject([{ status: 503, code: 'model_unavailable' }]);
 });
 
 it('logs at once when nothing runs any more', () => {
   const { lines, raw, call, facts } = setUp();
-  call.onDecided?.(facts);
-  call.onEnded?.();
+  call.observer?.decided?.(facts);
+  call.observer?.ended?.();
   raw.emit('close');
   expect(lines).toHaveLength(1);
 });
 
 it('counts a stream that broke after its status 200 as an error', async () => {
   const { raw, call, facts, request, counted } = setUp();
-  call.onDecided?.(facts);
-  call.onSettled?.(
-    { promptTokens: 9, completionTokens: 3, cacheReadTokens: 0, audioSeconds: 0 },
-    { region: 'local', costNanoUsd: 5, firstTokenMs: 40 },
-  );
-  call.onEnded?.();
+  call.observer?.decided?.(facts);
+  call.observer?.settled?.({
+    ...{ slug: 'acme/one', version: '2026-11-15', region: 'local', costNanoUsd: 5, firstTokenMs: 40 },
+    used: { promptTokens: 9, completionTokens: 3, cacheReadTokens: 0, audioSeconds: 0 },
+  });
+  call.observer?.ended?.();
   request.record.errorCode = 'model_unavailable';
   raw.writableFinished = true;
   raw.emit('close');

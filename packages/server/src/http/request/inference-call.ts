@@ -1,7 +1,9 @@
 import { isoTime } from '@baobab/core/domain/time/dates.ts';
+import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { AdmissionFacts, Bill, Caller, InferenceCall, InferenceObserver } from '../../inference/call.ts';
 import type { LimitStatus } from '../../inference/limits/limits.ts';
-import type { AdmissionFacts, InferenceCall, InferenceService } from '../../inference/pipeline.ts';
+import type { InferenceService } from '../../inference/pipeline.ts';
 import { goDuration } from './go-duration.ts';
 import { disconnectSignal, principalOf } from './request-record.ts';
 
@@ -41,7 +43,7 @@ function regionPinOf({ headers }: FastifyRequest): string | undefined {
   return typeof region === 'string' && region !== '' ? region : undefined;
 }
 
-export const callerOf = (request: FastifyRequest): Pick<InferenceCall, 'principal' | 'regionPin'> => ({
+export const callerOf = (request: FastifyRequest): Caller => ({
   principal: principalOf(request),
   regionPin: regionPinOf(request),
 });
@@ -58,7 +60,51 @@ export async function showLimitStatus(
   setRateHeaders(reply, limitStatus);
 }
 
-/** The call of an interactive request. Headers are set as soon as it is admitted, so that streams have them too. */
+/** Writes what happens to a request into its record. Headers are set as soon as it is admitted, so that streams have them too. */
+class RecordedRequest implements InferenceObserver {
+  readonly #request: FastifyRequest;
+  readonly #reply: FastifyReply;
+
+  constructor(request: FastifyRequest, reply: FastifyReply) {
+    this.#request = request;
+    this.#reply = reply;
+  }
+
+  decided(facts: AdmissionFacts): void {
+    const { record } = this.#request;
+    record.model = facts.slug;
+    record.version = facts.version;
+    record.isRunning = true;
+    setHeaders(this.#reply, facts);
+  }
+
+  attempted(attempt: UpstreamAttempt): void {
+    const { record } = this.#request;
+    record.attempts ??= [];
+    if (record.attempts.length < MAX_ATTEMPTS) record.attempts.push(attempt);
+  }
+
+  settled({ slug, version, region, used, costNanoUsd, firstTokenMs }: Bill): void {
+    const { record } = this.#request;
+    record.model = slug;
+    record.version = version;
+    record.region = region;
+    record.promptTokens = used.promptTokens;
+    record.completionTokens = used.completionTokens;
+    record.cacheReadTokens = used.cacheReadTokens;
+    record.audioSeconds = used.audioSeconds;
+    record.costNanoUsd = costNanoUsd;
+    record.firstTokenMs = firstTokenMs;
+  }
+
+  ended(): void {
+    const { record } = this.#request;
+    record.isRunning = false;
+    record.onEnded?.();
+  }
+}
+
+/** The call of an interactive request. */
 export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endpoint: string): InferenceCall {
   return {
     requestId: request.id,
@@ -67,30 +113,6 @@ export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endp
     priority: 'interactive',
     endpoint,
     billingId: request.idempotentRun?.billingId,
-    onDecided: (facts) => {
-      request.record.model = facts.slug;
-      request.record.version = facts.version;
-      request.record.isRunning = true;
-      setHeaders(reply, facts);
-    },
-    onSettled(used, { region, costNanoUsd, firstTokenMs }) {
-      const { record } = request;
-      record.promptTokens = used.promptTokens;
-      record.completionTokens = used.completionTokens;
-      record.cacheReadTokens = used.cacheReadTokens;
-      record.audioSeconds = used.audioSeconds;
-      record.region = region;
-      record.costNanoUsd = costNanoUsd;
-      record.firstTokenMs = firstTokenMs;
-    },
-    onAttempt(attempt) {
-      const { record } = request;
-      record.attempts ??= [];
-      if (record.attempts.length < MAX_ATTEMPTS) record.attempts.push(attempt);
-    },
-    onEnded: () => {
-      request.record.isRunning = false;
-      request.record.onEnded?.();
-    },
+    observer: new RecordedRequest(request, reply),
   };
 }

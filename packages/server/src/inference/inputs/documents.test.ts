@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { StoredFile } from '@baobab/core/domain/file.ts';
 import { expect, it } from 'vitest';
-import type { InferenceCall } from '../pipeline.ts';
+import type { InferenceCall } from '../call.ts';
 import { createDocuments } from './documents.ts';
 
 const call = { principal: { account: { id: 'acc_1' }, key: { id: 'key_1' } } } as InferenceCall;

@@ -4,7 +4,7 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import type { Field } from '@baobab/core/errors/fields.ts';
 import type { PdfContent, PdfFailure, PdfReadContext, PdfReader } from '@baobab/core/ports/file-readers.ts';
 import { createAccountTurns } from '../../admission/account-turns.ts';
-import type { InferenceCall } from '../pipeline.ts';
+import type { InferenceCall } from '../call.ts';
 import { type AttachmentLimits, checkAttachments, type InputFiles, readFileStart } from './attachments.ts';
 import type { ImageReference } from './images.ts';
 

@@ -99,14 +99,25 @@ describe('images of a request', () => {
   it('of one account in memory at a time are bounded', async () => {
     const { images } = setUp();
     const large = await images.check('acc_1', [inline(dataUrl(png(5, 5, 999)))]);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const running = Array.from({ length: 8 }, () => images.hold('acc_1', large, () => promise));
-    const another = (accountId: string) => images.hold(accountId, large, async () => 'ran');
+    const held = await Promise.all(Array.from({ length: 8 }, () => images.load('acc_1', large)));
+    const another = async (accountId: string) => {
+      using loaded = await images.load(accountId, large);
+      return loaded.inputs.length;
+    };
     await expect(another('acc_1')).rejects.toMatchObject({ code: 'concurrency_exceeded' });
-    expect(await another('acc_2')).toBe('ran');
-    resolve();
-    await Promise.all(running);
-    expect(await another('acc_1')).toBe('ran');
+    expect(await another('acc_2')).toBe(1);
+    for (const loaded of held) loaded[Symbol.dispose]();
+    expect(await another('acc_1')).toBe(1);
+  });
+
+  it('are no longer held when one cannot be read', async () => {
+    const { images } = setUp();
+    const [large] = await images.check('acc_1', [inline(dataUrl(png(5, 5, 999)))]);
+    const broken = { tokens: 1, bytes: 7 * 1_000, load: () => Promise.reject(new Error('gone')) };
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      await expect(images.load('acc_1', [broken])).rejects.toThrow('gone');
+    }
+    expect((await images.load('acc_1', large === undefined ? [] : [large])).inputs).toHaveLength(1);
   });
 
   it('are refused as a file of another purpose, or one that is empty', async () => {

@@ -5,6 +5,7 @@ import {
   readImageHead,
   UNKNOWN_IMAGE_TOKENS,
 } from '@baobab/core/domain/image.ts';
+import type { ModelEntry } from '@baobab/core/domain/model.ts';
 import type { ImageDetail, ImageInput } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Field } from '@baobab/core/errors/fields.ts';
@@ -18,7 +19,7 @@ export interface ImageReference {
   field: Field;
 }
 
-/** A checked image. Files are read only when `load` is called, after the request was admitted. */
+/** A checked image. Files are read only when it is loaded, after the request was admitted. */
 export interface CheckedImage {
   tokens: number;
   /** 0 if the engine fetches it. */
@@ -29,8 +30,13 @@ export interface CheckedImage {
 export interface ImagesService {
   /** Checks number, size, type and place of the images of one request. Throws the error for the client. */
   check(accountId: string, references: readonly ImageReference[]): Promise<CheckedImage[]>;
-  /** Runs the request. Throws 429 instead if the account has too many images in memory, in requests that run or wait. */
-  hold<T>(accountId: string, images: readonly CheckedImage[], request: () => Promise<T>): Promise<T>;
+  /** Reads their content. Throws 429 instead if the account has too many images in memory, in requests that run or wait. */
+  load(accountId: string, images: readonly CheckedImage[]): Promise<LoadedImages>;
+}
+
+/** Disposed of when the engine has ended. */
+export interface LoadedImages extends Disposable {
+  inputs: readonly ImageInput[];
 }
 
 export interface ImagesSettings extends AttachmentLimits {
@@ -50,6 +56,12 @@ const ACCEPTED = 'PNG, JPEG, GIF and WebP images are accepted';
 
 /** The images of an account that are in memory have at most this many times the size of those of one request. */
 const LARGEST_AT_ONCE = 8;
+
+/** Refuses images for models that cannot see. */
+export function checkVision({ capabilities, slug }: ModelEntry, [image]: readonly ImageReference[]): void {
+  if (image === undefined || capabilities.vision) return;
+  throw errors.unsupportedParameter(image.field, `The model '${slug}' takes text only, no images.`);
+}
 
 export function createImages({ files, settings }: ImagesDependencies): ImagesService {
   const held = createAccountAmounts(LARGEST_AT_ONCE * settings.maxBytes);
@@ -132,14 +144,16 @@ export function createImages({ files, settings }: ImagesDependencies): ImagesSer
       return checked;
     },
 
-    async hold(accountId, images, request) {
+    async load(accountId, images) {
       const bytes = images.reduce((sum, image) => sum + image.bytes, 0);
       if (!held.add(accountId, bytes))
         throw errors.tooManyAtOnce('bytes of images are in the running requests of this account');
+      const release = () => held.remove(accountId, bytes);
       try {
-        return await request();
-      } finally {
-        held.remove(accountId, bytes);
+        return { inputs: await Promise.all(images.map(({ load }) => load())), [Symbol.dispose]: release };
+      } catch (error) {
+        release();
+        throw error;
       }
     },
   };

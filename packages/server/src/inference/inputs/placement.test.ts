@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ChatCommand } from '../chat.ts';
+import type { ChatCommand } from '../chat-command.ts';
 import { withDocuments } from './placement.ts';
 
 const document = (message: number, at: number) => ({

@@ -1,17 +1,8 @@
-import type { ChatCommand } from '../chat.ts';
-import type { DocumentReference } from './documents.ts';
+import type { ChatRequest, ImageInput } from '@baobab/core/engine/engine.ts';
+import type { ChatCommand, Position } from '../chat-command.ts';
 import type { ImageReference } from './images.ts';
 
-export interface PlacedDocument extends DocumentReference {
-  /** Index of the message. */
-  message: number;
-  /** How many characters of the message's text come before it. */
-  at: number;
-}
-
-interface Insertion {
-  message: number;
-  at: number;
+interface Insertion extends Position {
   found: string | ImageReference;
 }
 
@@ -23,7 +14,7 @@ export function withDocuments(command: ChatCommand, found: readonly (string | Im
     const content = found[index];
     return content === undefined ? [] : [{ message, at, found: content }];
   });
-  /** Characters that are inserted before a place of a message. */
+  /** Characters that are inserted before a position. */
   const addedBefore = (message: number, at: number): number =>
     insertions.reduce(
       (sum, each) =>
@@ -42,11 +33,24 @@ export function withDocuments(command: ChatCommand, found: readonly (string | Im
     }
     return { ...message, content: content + message.content.slice(taken) };
   });
-  const added = insertions.flatMap(({ found: image, ...place }) =>
-    typeof image === 'string' ? [] : [{ ...image, ...place }],
+  const added = insertions.flatMap(({ found: image, ...position }) =>
+    typeof image === 'string' ? [] : [{ ...image, ...position }],
   );
   const placed = [...images, ...added]
     .toSorted((a, b) => a.message - b.message || a.at - b.at)
     .map((image) => ({ ...image, at: image.at + addedBefore(image.message, image.at) }));
   return { ...command, documents: undefined, request: { ...request, prompt: { messages } }, images: placed };
+}
+
+/** The request with the content of its images, which come in the same order. */
+export function withImages({ request, images = [] }: ChatCommand, loaded: readonly ImageInput[]): ChatRequest {
+  if (loaded.length === 0 || !('messages' in request.prompt)) return request;
+  const messages = request.prompt.messages.map((message, index) => {
+    const own = images.flatMap(({ message: owner, at }, i) => {
+      const image = loaded[i];
+      return owner === index && image !== undefined ? [{ ...image, at }] : [];
+    });
+    return own.length === 0 ? message : { ...message, images: own };
+  });
+  return { ...request, prompt: { messages } };
 }

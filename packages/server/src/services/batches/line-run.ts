@@ -11,7 +11,7 @@ import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { RequestSink } from '@baobab/core/ports/request-log.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import type { LineLanes } from '../../admission/line-lanes.ts';
-import type { InferenceCall } from '../../inference/pipeline.ts';
+import type { InferenceCall } from '../../inference/call.ts';
 import { waited } from '../processes/outage-patience.ts';
 import type { KeyAuthority } from './key-authority.ts';
 import { createLineTrace } from './line-trace.ts';
@@ -100,7 +100,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
               billingId: `${batch.id}:${number}`,
               wholeAnswersOnly: true,
               discountPercent,
-              ...trace.callbacks,
+              observer: trace.observer,
             });
             record(200, null);
             return { status: 200, requestId, body };

@@ -3,7 +3,7 @@ import { type Consumption, NOTHING_USED } from '@baobab/core/domain/pricing.ts';
 import type { Principal } from '@baobab/core/domain/principal.ts';
 import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
 import type { RequestEntry } from '@baobab/core/ports/request-log.ts';
-import type { InferenceCall } from '../../inference/pipeline.ts';
+import type { InferenceObserver } from '../../inference/call.ts';
 
 const MAX_ATTEMPTS = 16;
 
@@ -25,24 +25,22 @@ export function createLineTrace(requestId: string) {
   let firstTokenMs: number | null = null;
   const attempts: UpstreamAttempt[] = [];
 
-  const callbacks: Pick<InferenceCall, 'onDecided' | 'onSettled' | 'onAttempt'> = {
-    onDecided(facts) {
+  const observer: InferenceObserver = {
+    decided(facts) {
       model = facts.slug;
       version = facts.version;
     },
-    onSettled(consumption, billed) {
-      used = consumption;
-      region = billed.region;
-      costNanoUsd = billed.costNanoUsd;
-      firstTokenMs = billed.firstTokenMs === null ? null : Math.round(billed.firstTokenMs);
+    settled(bill) {
+      ({ slug: model, version, region, used, costNanoUsd } = bill);
+      firstTokenMs = bill.firstTokenMs === null ? null : Math.round(bill.firstTokenMs);
     },
-    onAttempt(attempt) {
+    attempted(attempt) {
       if (attempts.length < MAX_ATTEMPTS) attempts.push(attempt);
     },
   };
 
   return {
-    callbacks,
+    observer,
     entry({ endpoint }: Batch, { account, key }: Principal, { status, code, time, durationMs }: LineEnd): RequestEntry {
       const names = { id: requestId, time, accountId: account.id, keyId: key.id, endpoint, model, version, region };
       return { ...names, ...used, status, code, costNanoUsd, durationMs, firstTokenMs, replayed: false, attempts };

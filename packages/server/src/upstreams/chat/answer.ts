@@ -1,7 +1,7 @@
 import type { ChatEvent, TokenLogprob, TokenUsage } from '@baobab/core/engine/engine.ts';
 import { createInnerText, type InnerText } from '@baobab/core/runtime/inner-text.ts';
 import { countOf } from '../answer-fields.ts';
-import { estimateTokens } from '../token-estimate.ts';
+import { billedTokensAtLeast } from '../token-estimate.ts';
 import { ToolCalls, type WireToolCall } from './tool-calls.ts';
 
 type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];
@@ -194,7 +194,7 @@ function estimateEvents(events: readonly ChatEvent[]): number {
     if (event.type === 'text-delta' || event.type === 'reasoning-delta') return event.text;
     return event.type === 'tool-call-delta' ? `${event.name ?? ''}${event.argumentsDelta}` : '';
   });
-  return estimateTokens(texts.join(''));
+  return billedTokensAtLeast(texts.join(''));
 }
 
 function endReason(given: string, calledTools: boolean): EndReason {

@@ -1,4 +1,4 @@
-import { estimateTokens } from '@baobab/core/domain/text-size.ts';
+import { reservedTokens } from '@baobab/core/domain/text-size.ts';
 import type {
   CallContext,
   ChatCapability,
@@ -14,7 +14,7 @@ import { prefixKey } from '../routing/affinity.ts';
 import type { CachedTokensEstimate } from '../routing/prefix-memory.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { estimatePromptTokens, imageTokens } from '../token-estimate.ts';
+import { billedPromptTokensAtLeast, imageTokens } from '../token-estimate.ts';
 import { countAtUpstream } from '../upstream-tokenizer.ts';
 import { type ChatChunks, createChatChunks } from './answer.ts';
 import { chatBody, isStreamed } from './request.ts';
@@ -47,7 +47,7 @@ class RoutedGeneration {
     this.#route = route;
     this.#request = request;
     this.#context = context;
-    this.#estimatedPromptTokens = Math.min(estimatePromptTokens(request), route.contextLength);
+    this.#estimatedPromptTokens = Math.min(billedPromptTokensAtLeast(request), route.contextLength);
   }
 
   async run(sink: GenerationSink): Promise<void> {
@@ -223,8 +223,8 @@ async function fillContext(route: Route, request: ChatRequest, call: UpstreamCal
 /** Twice the tokens of English text, or the most that a text in another script has. */
 const mostPromptTokens = (request: ChatRequest): number => {
   const { prompt } = request;
-  if (!('text' in prompt)) return estimatePromptTokens(request);
-  return Math.max(Math.ceil(prompt.text.length / 2), estimateTokens(prompt.text));
+  if (!('text' in prompt)) return billedPromptTokensAtLeast(request);
+  return Math.max(Math.ceil(prompt.text.length / 2), reservedTokens(prompt.text));
 };
 
 async function countPrompt(request: ChatRequest, call: UpstreamCall, estimate: number): Promise<number> {

@@ -4,7 +4,7 @@ import { UpstreamFailure } from '../failure/failure.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { callWithSlice, halve, type InputSlice, runSplit } from '../split-inputs.ts';
-import { estimateTokens } from '../token-estimate.ts';
+import { billedTokensAtLeast } from '../token-estimate.ts';
 import { type Ranked, readRanking } from './answer.ts';
 
 export interface RemoteRerankResult extends RerankResult {
@@ -90,4 +90,4 @@ export function createRemoteRerank(route: Route): RemoteRerank {
 
 /** A cross-encoder reads the query again with every document. */
 const estimate = (query: string, documents: readonly string[]): number =>
-  documents.reduce((sum, document) => sum + estimateTokens(query) + estimateTokens(document), 0);
+  documents.reduce((sum, document) => sum + billedTokensAtLeast(query) + billedTokensAtLeast(document), 0);

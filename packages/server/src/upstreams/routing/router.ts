@@ -182,7 +182,7 @@ export class Router {
         this.#recordOutcome(upstream, failure, context, history);
         const durationMs = performance.now() - startedAt;
         upstream.recorder.finished(failure?.kind ?? 'ok', durationMs / 1000);
-        context.onAttempt?.({
+        context.observer?.attempted?.({
           upstream: upstream.address,
           region: upstream.region,
           outcome: failure?.kind ?? 'ok',

@@ -1,6 +1,6 @@
 import type { ChatRequest } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import type { ChatCommand } from '../../../inference/chat.ts';
+import type { ChatCommand } from '../../../inference/chat-command.ts';
 import { refuseOversized, samplingOf } from '../../generation/request.ts';
 import type { CompletionBody } from './schema.ts';
 

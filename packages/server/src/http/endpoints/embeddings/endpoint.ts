@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
+import type { InferenceCall } from '../../../inference/call.ts';
 import type { EmbeddingCommand, EmbeddingsService } from '../../../inference/embeddings.ts';
-import type { InferenceCall } from '../../../inference/pipeline.ts';
 import { EmbeddingRequest } from './schema.ts';
 import { writeEmbeddings } from './vector-json.ts';
 

@@ -1,6 +1,6 @@
 import { createId } from '@baobab/core/runtime/ids.ts';
 import type { Static } from 'typebox';
-import type { InferenceCall } from '../../../inference/pipeline.ts';
+import type { InferenceCall } from '../../../inference/call.ts';
 import type { RerankService } from '../../../inference/rerank.ts';
 import { RerankRequest } from './schema.ts';
 

@@ -1,6 +1,6 @@
 import type { PendingResponse } from '@baobab/core/domain/response.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import type { InferenceCall } from '../../../inference/pipeline.ts';
+import type { InferenceCall } from '../../../inference/call.ts';
 import type { ResponseEventLog } from '../../../services/responses/event-log.ts';
 import type { ResponseExecutor } from '../../../services/responses/runner.ts';
 import { nameFields } from '../../answer/field-names.ts';

@@ -1,5 +1,5 @@
 import type { ChatEvent } from '@baobab/core/engine/engine.ts';
-import type { ChatSink } from '../../../inference/chat.ts';
+import type { ChatSink } from '../../../inference/chat-command.ts';
 
 /** Two deltas as one; undefined when they are of different items. */
 function joined(one: ChatEvent | undefined, next: ChatEvent): ChatEvent | undefined {

@@ -1,7 +1,7 @@
 import type { TokenUsage } from '@baobab/core/engine/engine.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
-import type { ChatCommand, ChatSink } from '../../../inference/chat.ts';
-import type { InferenceCall } from '../../../inference/pipeline.ts';
+import type { InferenceCall } from '../../../inference/call.ts';
+import type { ChatCommand, ChatSink } from '../../../inference/chat-command.ts';
 import { createResponseWriter, type ResponseWriter, type StreamEvent } from './answer.ts';
 import { gatherDeltas } from './gathering.ts';
 import type { PlannedResponse, ResponseDependencies } from './plan.ts';

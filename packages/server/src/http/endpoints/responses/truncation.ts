@@ -1,4 +1,4 @@
-import type { ChatCommand } from '../../../inference/chat.ts';
+import type { ChatCommand } from '../../../inference/chat-command.ts';
 
 /**
  * The same chat without about a quarter of its oldest messages, up to where a user speaks again: calls stay with their results.
