@@ -8,7 +8,7 @@ import type { InferenceCall } from './call.ts';
 import { createChat } from './chat.ts';
 import type { DocumentsService } from './inputs/documents.ts';
 import type { ImagesService } from './inputs/images.ts';
-import type { Bounds, Operation } from './pipeline.ts';
+import type { BilledWork, Bounds } from './pipeline.ts';
 import type { InferenceSession } from './session.ts';
 
 const { entry: small, version } = testModel('acme/chat');
@@ -64,10 +64,10 @@ function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = ()
       version,
       regionPin: undefined,
     }),
-    async run<Result>(_call: InferenceCall, operation: Operation<Result>) {
-      estimates.push(await operation.bound(inference.resolve(call, operation.model)));
-      using _inputs = await operation.read?.();
-      return await operation.run(session);
+    async run<Result>(_call: InferenceCall, work: BilledWork<Result>) {
+      estimates.push(await work.bound(inference.resolve(call, work.model)));
+      using _inputs = await work.read?.();
+      return await work.run(session);
     },
   };
   return { chat: createChat({ inference, images, documents }), seen, settled, estimates };

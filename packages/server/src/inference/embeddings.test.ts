@@ -2,7 +2,7 @@ import type { ResolvedModel } from '@baobab/core/domain/model.ts';
 import { describe, expect, it } from 'vitest';
 import type { InferenceCall } from './call.ts';
 import { createEmbeddings } from './embeddings.ts';
-import type { Bounds, Operation } from './pipeline.ts';
+import type { BilledWork, Bounds } from './pipeline.ts';
 import type { InferenceSession } from './session.ts';
 
 const noImages = {
@@ -16,9 +16,9 @@ function setUp(settled: Promise<unknown>, inputs: readonly string[] = ['x'], est
   const session = { capability: () => embedding, context: {}, settle: () => settled } as unknown as InferenceSession;
   const entry = { slug: 'acme/one', contextLength: 512, dimensions: 2, truncation: false };
   const inference = {
-    async run<Result>(_call: unknown, operation: Operation<Result>) {
-      estimates.push(await operation.bound({ entry } as ResolvedModel));
-      return operation.run(session);
+    async run<Result>(_call: unknown, work: BilledWork<Result>) {
+      estimates.push(await work.bound({ entry } as ResolvedModel));
+      return work.run(session);
     },
   };
   const command = { model: 'acme/one', inputs, dimensions: undefined };

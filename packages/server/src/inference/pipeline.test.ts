@@ -11,7 +11,7 @@ import { createMetering } from '../metering/metering.ts';
 import type { Bill, InferenceCall, InferenceObserver } from './call.ts';
 import { createChat } from './chat.ts';
 import { createLimits } from './limits/limits.ts';
-import { createInference, type Operation } from './pipeline.ts';
+import { type BilledWork, createInference } from './pipeline.ts';
 import type { InferenceSession } from './session.ts';
 import { createTranscriptions } from './transcriptions.ts';
 
@@ -190,7 +190,7 @@ describe('inference', () => {
 describe('the stages', () => {
   it('stand in order, and nothing is read for a request that is refused', async () => {
     const { steps, rows, inference, call } = setUp({ key: { rpm: 1 } });
-    const operation: Operation<void> = {
+    const work: BilledWork<void> = {
       modality: 'chat',
       model: 'acme/one',
       bound() {
@@ -212,13 +212,13 @@ describe('the stages', () => {
       settled: ({ slug, costNanoUsd }) => void steps.push(`bill of ${costNanoUsd} for ${slug}`),
       ended: () => void steps.push('ended'),
     };
-    await inference.run(call({ observer }), operation);
+    await inference.run(call({ observer }), work);
     await inference.idle();
     expect(steps.splice(0)).toEqual([
       ...['bound', 'decided, 0 left', 'read', 'acquire acme/one', 'run'],
       ...['bill of 1000 for acme/one', 'settled 1', 'release acme/one', 'forget', 'ended'],
     ]);
-    await expect(inference.run(call({ observer }), operation)).rejects.toMatchObject({ code: 'rpm_exceeded' });
+    await expect(inference.run(call({ observer }), work)).rejects.toMatchObject({ code: 'rpm_exceeded' });
     await inference.idle();
     expect(steps).toEqual(['bound', 'decided, 0 left', 'ended']);
   });
@@ -227,7 +227,7 @@ describe('the stages', () => {
 describe('a fallback', () => {
   const away = () => errors.modelUnavailable('acme/one', 'its upstream is away');
   const used = { promptTokens: 0, completionTokens: 5 };
-  const operation = (run: Operation<string>['run'], most = 0): Operation<string> => ({
+  const work = (run: BilledWork<string>['run'], most = 0): BilledWork<string> => ({
     ...{ modality: 'chat', model: 'acme/one', fallbacks: ['acme/two'], run },
     bound: () => ({ tokens: most, used: { completionTokens: most } }),
   });
@@ -238,7 +238,7 @@ describe('a fallback', () => {
     let runs = 0;
     const answer = await inference.run(
       call({ observer: { settled: (bill) => void bills.push(bill) } }),
-      operation(async (session) => {
+      work(async (session) => {
         runs += 1;
         if (runs === 1) throw away();
         await session.settle(used);
@@ -253,15 +253,15 @@ describe('a fallback', () => {
 
   it('has its price reserved from the start', async () => {
     const { inference, call } = setUp({ key: { monthlyBudgetNanoUsd: 40_000 } });
-    const cheap = operation(async () => 'ran', 5);
+    const cheap = work(async () => 'ran', 5);
     await expect(inference.run(call(), cheap)).rejects.toMatchObject({ code: 'budget_exceeded' });
     expect(await inference.run(call(), { ...cheap, fallbacks: [] })).toBe('ran');
   });
 
   it("does not answer after a failure that is the client's, after the first token, or for a client that has left", async () => {
     const { rows, steps, inference, call } = setUp();
-    const failing = (run: Operation<string>['run'], signal = new AbortController().signal) =>
-      expect(inference.run(call({ signal }), operation(run))).rejects.toThrow();
+    const failing = (run: BilledWork<string>['run'], signal = new AbortController().signal) =>
+      expect(inference.run(call({ signal }), work(run))).rejects.toThrow();
     await failing(async () => {
       throw errors.contextTooLong(['messages'], 9, 8);
     });
@@ -282,7 +282,7 @@ describe('a fallback', () => {
 
   it('is the last: its failure is the answer', async () => {
     const { rows, inference, call } = setUp();
-    const broken = operation(async () => {
+    const broken = work(async () => {
       throw away();
     });
     await expect(inference.run(call(), broken)).rejects.toMatchObject({ code: 'model_unavailable' });

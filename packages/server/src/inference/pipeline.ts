@@ -21,7 +21,7 @@ export interface Bounds {
 }
 
 /** What a billed request does. The pipeline calls the methods in this order, each once. */
-export interface Operation<Result> {
+export interface BilledWork<Result> {
   readonly modality: Modality;
   /** As the client sent it. */
   readonly model: string;
@@ -39,7 +39,7 @@ export interface InferenceService {
   /** Checks rights, modality and region. Throws the error for the client. */
   resolve(caller: Caller, reference: string, modality: Modality): ResolvedModel;
   /** Takes a request from its model to its bill. */
-  run<Result>(call: InferenceCall, operation: Operation<Result>): Promise<Result>;
+  run<Result>(call: InferenceCall, work: BilledWork<Result>): Promise<Result>;
   /** Throws 403 when the key may not use the model or the region. All other errors are left to the request itself. */
   checkRights(caller: Caller, reference: string): void;
   /** The caller's rate limits for a model; undefined when a request for it would be refused before its limits. */
@@ -86,13 +86,13 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     catalog.resolve(reference, { modality, regionPin, principal });
 
   /** One async function from the model to the bill: another one would add a promise to every request. */
-  async function runStages<Result>(call: InferenceCall, operation: Operation<Result>): Promise<Result> {
+  async function runStages<Result>(call: InferenceCall, work: BilledWork<Result>): Promise<Result> {
     // Resolve.
-    let model = resolve(call, operation.model, operation.modality);
-    const fallbacks = operation.fallbacks?.map((reference) => resolve(call, reference, operation.modality));
+    let model = resolve(call, work.model, work.modality);
+    const fallbacks = work.fallbacks?.map((reference) => resolve(call, reference, work.modality));
 
     // Count and bound.
-    const bounding = operation.bound(model);
+    const bounding = work.bound(model);
     const bounds = bounding instanceof Promise ? await bounding : bounding;
 
     // Limits and reservation: all of them or none.
@@ -110,7 +110,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       call.observer?.decided?.(factsOf(model, admission));
 
       // Read inputs.
-      const reading = operation.read?.();
+      const reading = work.read?.();
       if (reading !== undefined) inputs = await reading;
 
       // Engine.
@@ -121,7 +121,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
           const acquiring = engines.acquire(model, context, model.regionPin);
           lease = acquiring instanceof Promise ? await acquiring : acquiring;
           session = new BilledSession({ call, model, context, lease, startedAt, metering, clock });
-          return await operation.run(session);
+          return await work.run(session);
         } catch (error) {
           const next = fallbacks && mayFallBack(error, call, session) ? fallbacks.shift() : undefined;
           if (next === undefined) throw error;
@@ -133,7 +133,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     } finally {
       inputs?.[Symbol.dispose]();
 
-      // Settle: the operation has written the bill, the counters follow it.
+      // Settle: the work has written the bill, the counters follow it.
       let charge: Metered | undefined;
       try {
         charge = await session?.settled;
@@ -184,9 +184,9 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
   return {
     resolve,
 
-    run(call, operation) {
+    run(call, work) {
       running += 1;
-      const answer = runStages(call, operation);
+      const answer = runStages(call, work);
       const finish = () => {
         running -= 1;
         if (running === 0) for (const wake of onIdle.splice(0)) wake();
