@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '@baobab/core/ports/clock.ts';
-import type { PdfContent, PdfReader, ReaderSlots } from '@baobab/core/ports/file-readers.ts';
+import type { PdfContent, PdfReader, PdfText, ReaderSlots } from '@baobab/core/ports/file-readers.ts';
+import { AccountCache } from '@baobab/core/runtime/account-cache.ts';
 import { yieldToEventLoop } from '@baobab/core/runtime/time-slices.ts';
 import { type PdfLimits, readPdfText } from './pdf-text.ts';
-import { createTextCache } from './text-cache.ts';
 
 export interface PdfReaderDependencies {
   /** Bounds the reader processes of all requests; each takes about 100 MB. */
@@ -42,6 +42,37 @@ export function createPdfReader(dependencies: PdfReaderDependencies): PdfReader 
       } finally {
         permit.release();
       }
+    },
+  };
+}
+
+interface Entry {
+  found: PdfText;
+  expiresAt: number;
+}
+
+const MAX_CHARACTERS = 16_777_216;
+const MAX_AGE_MS = 600_000;
+
+/** The texts that were used last. A file that could not be read is not tried again for as long. */
+export function createTextCache(clock: Clock) {
+  const cache = new AccountCache<Entry>(MAX_CHARACTERS);
+  const isOver = ({ expiresAt }: Entry): boolean => expiresAt <= clock.now();
+
+  return {
+    get(accountId: string, key: string): PdfText | undefined {
+      const entry = cache.get(accountId, key);
+      if (entry === undefined || !isOver(entry)) return entry?.found;
+      cache.delete(accountId, key);
+      return undefined;
+    },
+    set(accountId: string, key: string, found: PdfText): void {
+      cache.deleteWhere(isOver);
+      cache.delete(accountId, key);
+      // On a machine with less to do it may be read in time.
+      if ('failure' in found && found.failure.reason === 'time') return;
+      const value = { found, expiresAt: clock.now() + MAX_AGE_MS };
+      cache.set(accountId, key, { value, characters: 'text' in found ? found.text.length : 0 });
     },
   };
 }
