@@ -141,7 +141,7 @@ describe.skipIf(ownRedisMissing !== undefined).concurrent('counters in Redis', (
     const untilPutIn = (own: ExpectStatic, { command }: RedisBed, pattern: string) =>
       own.poll(() => command('KEYS', pattern).catch(() => []), { interval: 10 }).toHaveLength(1);
 
-    it('give back places of requests that end while Redis learns what runs', async ({ expect }) => {
+    it('give back slots of requests that end while Redis learns what runs', async ({ expect }) => {
       await using bed = await openRedisBed();
       const { open, redis } = bed;
       const a = await open('a', { settleMs: 6_000 });

@@ -184,7 +184,7 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       expect(await responses.claim(claimOf({ now: 50, ownerId: 'process-2' }))).toMatchObject([{ id: 'resp_g1' }]);
     });
 
-    it('lets accounts take turns, and leaves places to others', async () => {
+    it('lets accounts take turns, and leaves slots to others', async () => {
       const [many, few] = [await newAccount(), await newAccount()];
       const add = (id: string, accountId: string) =>
         responses.create(storedResponse(id, { accountId, status: 'queued', background: true }), {

@@ -187,7 +187,7 @@ describe.skipIf(missing !== undefined)('two servers with counters in Redis', () 
     upstream.script.length = 0;
     await expect.poll(async () => (await ask(1, secret)).status, { interval: 100, timeout: 60_000 }).toBe(200);
     expect(performance.now() - start).toBeLessThan(LEASE_MS + 5_000);
-    // Two of the other server still run, so two of four places are free.
+    // Two of the other server still run, so two of four slots are free.
     upstream.script.push(silence, silence);
     const more = [1, 1].map((index) => ask(index, secret).catch(() => {}));
     await upstream.until(() => upstream.script.length === 0);

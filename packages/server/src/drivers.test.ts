@@ -26,9 +26,9 @@ const clip = { ...embedding, options: { ...embedding.options, imageModel: 'visio
 const chat = { driver: 'llama', task: 'chat', options: { model: 'model.gguf' } } as const;
 
 describe('the layout of a model', () => {
-  it('of onnx gives an encoder one process with one thread for each core, and places for all of them', () => {
-    expect(onnx.local.layout(embedding, automatic, onCores(2))).toMatchObject({ processes: 2, threads: 1, places: 64 });
-    const large = { processes: 32, threads: 1, places: 1024 };
+  it('of onnx gives an encoder one process with one thread for each core, and slots for all of them', () => {
+    expect(onnx.local.layout(embedding, automatic, onCores(2))).toMatchObject({ processes: 2, threads: 1, slots: 64 });
+    const large = { processes: 32, threads: 1, slots: 1024 };
     expect(onnx.local.layout(embedding, automatic, onCores(32))).toMatchObject(large);
   });
 
@@ -63,12 +63,12 @@ describe('the layout of a model', () => {
 
   it('of onnx gives whisper one process with all cores, and lets several requests take turns', () => {
     const layout = onnx.local.layout(onnxModel('transcription'), automatic, onCores(4));
-    expect(layout).toMatchObject({ processes: 1, threads: 4, places: 16 });
+    expect(layout).toMatchObject({ processes: 1, threads: 4, slots: 16 });
   });
 
   it('of llama uses every core once', () => {
     const machine = { ...onCores(16), physicalCores: 8 };
-    expect(llama.local.layout(chat, automatic, machine)).toMatchObject({ processes: 1, threads: 8, places: 4 });
+    expect(llama.local.layout(chat, automatic, machine)).toMatchObject({ processes: 1, threads: 8, slots: 4 });
     expect(llama.local.layout(chat, automatic, onCores(1))).toMatchObject({ threads: 1 });
   });
 
@@ -97,7 +97,7 @@ describe('the layout of a model', () => {
     expect(llama.local.layout(chat, settings, onCores(2))).toMatchObject({
       threads: 5,
       parallelSequences: 8,
-      places: 8,
+      slots: 8,
     });
   });
 });
@@ -125,7 +125,7 @@ describe('the memory planned for CLIP', () => {
     const directory = await mkdtemp(join(tmpdir(), 'baobab-clip-'));
     await writeFile(join(directory, 'model.onnx'), new Uint8Array(86.4e6));
     await writeFile(join(directory, 'vision_model.onnx'), new Uint8Array(95.4e6));
-    const layout = { processes: 1, threads: 1, parallelSequences: 1, places: 64 };
+    const layout = { processes: 1, threads: 1, parallelSequences: 1, slots: 64 };
     const planned = await onnx.local.memoryBytes(clip, { directory, layout, contextLength: 77, videoShare: 0 });
     await rm(directory, { recursive: true });
     expect(planned / 749e6).toBeGreaterThan(0.95);

@@ -54,7 +54,7 @@ describe('batch lines at upstreams, beside interactive requests', () => {
     bed.chat.behaviour.stallAfterChunks = undefined;
   });
 
-  it('take a quarter of the places beside a stream of the same model', async () => {
+  it('take a quarter of the slots beside a stream of the same model', async () => {
     const { promise: streamed, resolve: endStream } = Promise.withResolvers<void>();
     bed.chat.script.push(async (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
@@ -75,7 +75,7 @@ describe('batch lines at upstreams, beside interactive requests', () => {
     await expect.poll(status).toBe('completed');
   });
 
-  it('leave a quarter of the places of an upstream to interactive requests', async () => {
+  it('leave a quarter of the slots of an upstream to interactive requests', async () => {
     const upstream = await startFakeUpstream('vllm');
     const outer = bed;
     bed = await startHttpBed({

@@ -155,7 +155,7 @@ describe('batches of several accounts and processes', () => {
     const short = await order(requests(60, 'slow'), other);
     const begun = await done(long);
     await reached(short, 'completed');
-    // Half of the places were the other's: 60 lines of its own, and hardly more of the first one.
+    // Half of the slots were the other's: 60 lines of its own, and hardly more of the first one.
     expect((await done(long)) - begun).toBeLessThan(300);
     expect((await current(long)).status).toBe('in_progress');
     await shared.bed.store.batches.cancel(long.id, shared.bed.now());

@@ -196,7 +196,7 @@ export interface MeasuredLayout extends LayoutShape {
 export interface Layout extends LayoutShape {
   parallelSequences: number;
   /** Requests that may work at once; the others wait in the fair queue. */
-  places: number;
+  slots: number;
 }
 
 export interface WeightFacts {
@@ -264,7 +264,7 @@ export const count = (value: number, description: string, minimum = 0) =>
   Type.Integer({ minimum, default: value, description });
 
 /** Encoders are fastest when they can batch many small requests. */
-export const ENCODER_PLACES = 64;
+export const ENCODER_SLOTS = 64;
 
 /** Memory of a process without weights: Node, the runtime and its libraries. */
 export const PROCESS_BYTES = 96 * 1024 * 1024;

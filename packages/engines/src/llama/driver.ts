@@ -3,7 +3,7 @@ import type { EngineTask } from '@baobab/core/domain/model.ts';
 import {
   count,
   type Driver,
-  ENCODER_PLACES,
+  ENCODER_SLOTS,
   fileName,
   type MemoryFacts,
   PROCESS_BYTES,
@@ -96,7 +96,7 @@ export const llama = {
       const threads = llamaThreads || physicalCores;
       const sequences = accelerator.memoryBytes > 0 ? gpuSequences(accelerator.memoryBytes, contextLength) : SEQUENCES;
       const parallelSequences = task === 'chat' ? llamaSequences || sequences : 1;
-      return { processes: 1, threads, parallelSequences, places: task === 'chat' ? parallelSequences : ENCODER_PLACES };
+      return { processes: 1, threads, parallelSequences, slots: task === 'chat' ? parallelSequences : ENCODER_SLOTS };
     },
     facts: ({ options: { model } }, directory) => factsOf(readGgufHeader(join(directory, model))),
     previewFacts: ({ beginning }) => factsOf(beginning && parseGgufHeader(beginning)),

@@ -67,7 +67,7 @@ describe('a model in parts', () => {
       { driver: 'llama', task: 'chat', options: { model: first } },
       {
         directory: directory.path,
-        layout: { processes: 1, threads: 1, parallelSequences: 1, places: 1 },
+        layout: { processes: 1, threads: 1, parallelSequences: 1, slots: 1 },
         contextLength: 0,
         videoShare: 1,
       },

@@ -4,7 +4,7 @@ import type { EngineTask } from '@baobab/core/domain/model.ts';
 import {
   count,
   type Driver,
-  ENCODER_PLACES,
+  ENCODER_SLOTS,
   fileName,
   type LayoutShape,
   type MachineShape,
@@ -62,9 +62,9 @@ const MEMORY_SHARE = 0.4;
 /** With fewer cores one thread for each process was the fastest in every measurement. */
 const MIN_TRIAL_CORES = 4;
 /** Requests that a process can combine into full batches. */
-const PLACES_PER_PROCESS = 32;
+const SLOTS_PER_PROCESS = 32;
 /** One window runs at a time, but requests take turns window by window: an hour of audio must not block a short clip. */
-const TRANSCRIPTION_PLACES = 16;
+const TRANSCRIPTION_SLOTS = 16;
 
 /** Weights are packed once more for the processor, and activations come on top. Measured: bge-small int8 153 MB, estimated 157. */
 const WEIGHTS_FACTOR = 1.8;
@@ -215,13 +215,13 @@ export const onnx = {
       if (task === 'transcription') {
         const processes = onnxProcesses || 1;
         const threads = onnxThreads || Math.max(1, Math.floor(machine.cores / processes));
-        return { processes, threads, parallelSequences: 1, places: TRANSCRIPTION_PLACES };
+        return { processes, threads, parallelSequences: 1, slots: TRANSCRIPTION_SLOTS };
       }
       const best = machine.measured ?? guess(options, machine);
       const processes = onnxProcesses || best.processes;
       const chosen = processes === best.processes ? best.threads : Math.max(1, Math.floor(machine.cores / processes));
-      const places = Math.max(ENCODER_PLACES, PLACES_PER_PROCESS * processes);
-      return { processes, threads: onnxThreads || chosen, parallelSequences: 1, places };
+      const slots = Math.max(ENCODER_SLOTS, SLOTS_PER_PROCESS * processes);
+      return { processes, threads: onnxThreads || chosen, parallelSequences: 1, slots };
     },
     trials: {
       module: new URL('./layout/trials.ts', import.meta.url),

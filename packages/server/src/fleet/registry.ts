@@ -71,7 +71,7 @@ export interface EngineRegistryDependencies {
 
 export interface EngineRegistry {
   /**
-   * Waits for a place and, where needed, for the model to load. 429 when the queue is full, 504 when the wait was too long,
+   * Waits for a slot and, where needed, for the model to load. 429 when the queue is full, 504 when the wait was too long,
    * 503 when the model is broken. For streams: release when the stream has ended.
    */
   acquire(model: Model, context: CallContext): ModelLease | Promise<ModelLease>;

@@ -163,7 +163,7 @@ export class ModelHost implements MemoryHolder {
     const { device = ON_PROCESSOR } = loaded;
     this.#state = { phase: 'ready', ...loaded, device, loadedAt: this.#lastUsedAt };
     metrics.device(this.name, device);
-    this.#slots.setCapacity(loaded.layout.places);
+    this.#slots.setCapacity(loaded.layout.slots);
   }
 
   #loadFailed(error: unknown): void {
@@ -287,7 +287,7 @@ export class ModelHost implements MemoryHolder {
     return state.phase === 'ready' || state.phase === 'unloading' ? state.set.processes() : [];
   }
 
-  /** Its place on the machine while it is loaded. */
+  /** What it takes of the machine while it is loaded. */
   placement(): { layout: Layout; shape: ModelShape } | undefined {
     const state = this.#state;
     return state.phase === 'ready' ? { layout: state.layout, shape: state.shape } : undefined;

@@ -19,7 +19,7 @@ const MAX_EMPTY_BATCHES = 64;
 
 export interface Batching {
   /** The items of the next batch, all tokens of each. */
-  strategy<T extends BatchItem>(options: { items: readonly T[]; size: number }): BatchShare<T>[];
+  strategy<T extends BatchItem>(options: { items: readonly T[]; size: number }): BatchPart<T>[];
   /** When a step of the first sequence to ask is started. */
   schedule: CustomBatchingDispatchSchedule;
   /** Announces a sequence whose work may share batches. Call the result when it ends. */
@@ -28,7 +28,7 @@ export interface Batching {
   chunkTokens(): number;
 }
 
-export interface BatchShare<T> {
+export interface BatchPart<T> {
   item: T;
   processAmount: number;
 }
@@ -81,7 +81,7 @@ export function createBatching({ lonePromptTokens, sharedPromptTokens, onBatch }
   };
 }
 
-const whole = <T extends BatchItem>(item: T): BatchShare<T> => ({ item, processAmount: item.tokens.length });
+const whole = <T extends BatchItem>(item: T): BatchPart<T> => ({ item, processAmount: item.tokens.length });
 
 /**
  * The item and those of neighbouring sequences, up to a total of tokens. Few prompts at a time: most clients get their first token

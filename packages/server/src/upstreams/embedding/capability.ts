@@ -59,8 +59,8 @@ export function createRemoteEmbedding(route: Route): RemoteEmbedding {
         if (width < kept) throw malformedAnswer('the vectors have different lengths', route.slug).apiError;
         for (const [i, vector] of embedded.vectors.entries()) {
           // Shortened here: every upstream can send whole vectors, not every one can shorten them.
-          const place = vectors.subarray((slice.start + i) * kept, (slice.start + i + 1) * kept);
-          if (!normalizeInto(place, vector)) {
+          const target = vectors.subarray((slice.start + i) * kept, (slice.start + i + 1) * kept);
+          if (!normalizeInto(target, vector)) {
             throw malformedAnswer('a vector has parts that are not numbers', route.slug).apiError;
           }
         }
@@ -111,9 +111,9 @@ const tooManyDimensions = (asked: number, width: number) =>
     `This model's vectors have ${width} dimensions; ${asked} were asked for.`,
   );
 
-/** Fills `place` with the start of the vector, scaled to unit length. Returns false if a part is not a number. */
-function normalizeInto(place: Float32Array, vector: Float32Array): boolean {
-  const { length } = place;
+/** Fills `target` with the start of the vector, scaled to unit length. Returns false if a part is not a number. */
+function normalizeInto(target: Float32Array, vector: Float32Array): boolean {
+  const { length } = target;
   let sum = 0;
   for (let i = 0; i < length; i++) {
     const part = vector[i] as number;
@@ -121,6 +121,6 @@ function normalizeInto(place: Float32Array, vector: Float32Array): boolean {
   }
   if (!Number.isFinite(sum)) return false;
   const scale = sum > 0 ? 1 / Math.sqrt(sum) : 1;
-  for (let i = 0; i < length; i++) place[i] = (vector[i] as number) * scale;
+  for (let i = 0; i < length; i++) target[i] = (vector[i] as number) * scale;
   return true;
 }

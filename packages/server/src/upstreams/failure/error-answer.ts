@@ -199,7 +199,7 @@ export function failureFromAnswer(
   if (status === 429) {
     const seconds = Number(retryAfter);
     const wait = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, 60) : 1;
-    return new UpstreamFailure('busy', errors.capacityExceeded(wait, 'every place that serves it is busy'), detail);
+    return new UpstreamFailure('busy', errors.capacityExceeded(wait, 'everything that serves it is busy'), detail);
   }
   if (status === 413 || BATCH_LIMIT.test(error.message)) {
     const { field } = request;

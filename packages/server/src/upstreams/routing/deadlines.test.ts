@@ -5,7 +5,7 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 
 afterEach(() => void vi.useRealTimers());
 
 class Call {
-  place = NOT_WATCHED;
+  index = NOT_WATCHED;
   dueAt: number;
   expiredAt: number | undefined;
   readonly #deadlines: Deadlines;

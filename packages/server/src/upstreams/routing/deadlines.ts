@@ -1,7 +1,7 @@
 /** What must end by a time, and nearly always does. */
 export interface Timed {
-  /** Its place in the list, which sets it. */
-  place: number;
+  /** Its index in the list, which sets it. */
+  index: number;
   /** Milliseconds of `performance.now()`. It may change; `watch` must be called when it comes nearer. */
   readonly dueAt: number;
   expire(): void;
@@ -21,18 +21,18 @@ export class Deadlines {
   #firesAt = Number.POSITIVE_INFINITY;
 
   watch(timed: Timed): void {
-    if (timed.place === NOT_WATCHED) timed.place = this.#watched.push(timed) - 1;
+    if (timed.index === NOT_WATCHED) timed.index = this.#watched.push(timed) - 1;
     if (timed.dueAt < this.#firesAt) this.#wakeAt(timed.dueAt, performance.now());
   }
 
   forget(timed: Timed): void {
-    const { place } = timed;
-    if (place === NOT_WATCHED) return;
-    timed.place = NOT_WATCHED;
+    const { index } = timed;
+    if (index === NOT_WATCHED) return;
+    timed.index = NOT_WATCHED;
     const last = this.#watched.pop();
     if (last === undefined || last === timed) return;
-    this.#watched[place] = last;
-    last.place = place;
+    this.#watched[index] = last;
+    last.index = index;
   }
 
   close(): void {

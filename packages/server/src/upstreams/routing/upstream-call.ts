@@ -47,7 +47,7 @@ export const createUpstreamCall = (dependencies: UpstreamCallDependencies): Upst
 
 /** A class: every open stream has one, and with a closure for every method it would be several times as large. */
 class RunningCall implements UpstreamCall, Timed {
-  place = NOT_WATCHED;
+  index = NOT_WATCHED;
   readonly upstream: Upstream;
   readonly #dependencies: UpstreamCallDependencies;
   readonly #totalDueAt: number;

@@ -53,8 +53,8 @@ export function createConnectionPool({ origin, connectTimeoutMs, lookup }: Conne
       const now = performance.now();
       const idleMs = all.get(connection) ?? 0;
       all.delete(connection);
-      const place = idle.findIndex((each) => each.connection === connection);
-      const [closed] = place === -1 ? [] : idle.splice(place, 1);
+      const index = idle.findIndex((each) => each.connection === connection);
+      const [closed] = index === -1 ? [] : idle.splice(index, 1);
       if (closed !== undefined) keepTime.learn(now - closed.since, now);
       // Used just when it was closed. A new connection that breaks tells nothing.
       else if (isUnanswered && idleMs > 0) keepTime.learn(idleMs, now);
