@@ -27,9 +27,6 @@ export interface LedgerRow extends Consumption {
 export interface Ledger {
   /** Appends all rows or none. Resolves when they are durable, with whether each row is new. */
   append(rows: readonly LedgerRow[]): Promise<readonly boolean[]>;
-  /**
-   * For rows whose billing ids cannot have been used before: no lookup is needed, so it may be faster. `isAlone`: no other request is
-   * running, so this thread may be blocked for a moment.
-   */
-  appendFresh(rows: readonly LedgerRow[], options?: { isAlone: boolean }): Promise<void>;
+  /** For rows whose billing ids cannot have been used before: no lookup is needed, so it may be faster. */
+  appendFresh(rows: readonly LedgerRow[]): Promise<void>;
 }

@@ -55,22 +55,6 @@ describe('metering', () => {
     ]);
   });
 
-  it('says when no other request runs', async () => {
-    const alone: unknown[] = [];
-    let runningRequests = 1;
-    const ledger = {
-      append: async () => [true],
-      appendFresh: async (_: unknown, options?: { isAlone: boolean }) => void alone.push(options?.isAlone),
-    };
-    const options = { ledger, clock: { now: () => 0 } };
-    const metering = createMetering({ ...options, runningRequests: () => runningRequests });
-    await metering.record(request('req_1'));
-    runningRequests = 2;
-    await metering.record(request('req_1'));
-    await createMetering(options).record(request('req_1'));
-    expect(alone).toEqual([true, false, false]);
-  });
-
   it('commits rows of one event loop turn together and collects later ones for the next commits', async () => {
     const ledger = slowLedger();
     const metering = createMetering({ ledger, clock: { now: () => 0 }, commitRows: 3 });

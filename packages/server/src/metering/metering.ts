@@ -91,10 +91,7 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
     atOnce: FRESH_COMMITS,
     eager: true,
     expected: runningRequests,
-    commit: (group) => {
-      const isAlone = group.length === 1 && runningRequests !== undefined && runningRequests() <= 1;
-      return commit(group, (rows) => ledger.appendFresh(rows, { isAlone }));
-    },
+    commit: (group) => commit(group, ledger.appendFresh),
   });
   const repeatable = createGroupCommit<Waiting>({
     most: commitRows,

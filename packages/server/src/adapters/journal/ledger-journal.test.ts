@@ -72,21 +72,6 @@ describe('ledger journal', () => {
     await journal.close();
   });
 
-  it('keeps rows that were written alone, on whichever thread', async () => {
-    const own = fakeLedger();
-    const path = freshPath();
-    const journal = await openOver(own, path);
-    own.state.failure = new Error('disk full');
-    const rows = Array.from({ length: 60 }, () => ledgerRow());
-    for (const row of rows) await journal.ledger.appendFresh([row], { isAlone: true });
-    await journal.close();
-    expect(own.rows.size).toBe(0);
-    own.state.failure = undefined;
-    const next = await openOver(own, path);
-    expect([...own.rows.values()]).toEqual(rows);
-    await next.close();
-  });
-
   it('moves rows into the ledger by itself, many in one commit', async () => {
     const own = fakeLedger();
     const journal = await openOver(own, freshPath(), { applyAfterMs: 1 });

@@ -1,7 +1,6 @@
 import type { Ledger, LedgerRow } from '@baobab/core/ports/ledger.ts';
 import type { UsageReader } from '@baobab/core/ports/usage.ts';
 import { encodeRecord, openSegment, readRecords, type Segment } from './segment.ts';
-import { createWriteThreadChoice } from './write-thread.ts';
 
 /** Room for several seconds of rows at thousands a second, in case the ledger stalls. */
 const SEGMENT_BYTES = 4_194_304;
@@ -98,7 +97,6 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
   });
   const [first, second] = segmentPaths(path);
   let [written, applied] = await Promise.all([openPage(first), openPage(second)]);
-  const loneWrites = createWriteThreadChoice();
   let isClosing = false;
   let timer: NodeJS.Timeout | undefined;
   let isApplying = false;
@@ -161,15 +159,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     void applyRound();
   }
 
-  /** May block this thread, which is why it is only for the row of the only running request. */
-  async function writeLone(segment: Segment, record: Uint8Array): Promise<void> {
-    const thread = loneWrites.next();
-    const beganAt = performance.now();
-    await segment.write(record, thread);
-    loneWrites.note(thread, performance.now() - beganAt);
-  }
-
-  async function appendFresh(rows: readonly LedgerRow[], { isAlone = false } = {}): Promise<void> {
+  async function appendFresh(rows: readonly LedgerRow[]): Promise<void> {
     const record = encodeRecord(JSON.stringify(rows));
     if (record.length > segmentBytes) {
       await ledger.append(rows);
@@ -180,7 +170,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     const page = written;
     page.writes += 1;
     try {
-      await (isAlone ? writeLone(page.segment, record) : page.segment.write(record));
+      await page.segment.write(record);
       page.rows.push(...rows);
     } finally {
       page.writes -= 1;

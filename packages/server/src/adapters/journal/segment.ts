@@ -1,8 +1,7 @@
-import { constants, fdatasync, write, writeSync } from 'node:fs';
+import { constants, fdatasync, write } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { WriteThread } from './write-thread.ts';
 
 /** A file of fixed size for short-lived lines. */
 export interface Segment {
@@ -11,7 +10,7 @@ export interface Segment {
   /** Whether a record of this size still fits. */
   hasRoomFor(bytes: number): boolean;
   /** Resolves when the record is durable. Writes may overlap, and each is readable even if others fail. */
-  write(record: Uint8Array, thread?: WriteThread): Promise<void>;
+  write(record: Uint8Array): Promise<void>;
   /** Starts again at the beginning. Earlier records may be overwritten. */
   rewind(): void;
   /** `empty`: also removes all records. */
@@ -72,7 +71,7 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
       return position > 0;
     },
     hasRoomFor: (length) => position + length <= bytes,
-    write(record, thread = 'pool') {
+    write(record) {
       const at = position;
       position += record.length;
       return new Promise((resolve, reject) => {
@@ -87,8 +86,7 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
           fdatasync(handle.fd, (failure) => (failure === null ? resolve() : refuse(failure)));
         };
         // The callback API: the file handle's promise costs as much as the write.
-        if (thread === 'pool') write(handle.fd, record, 0, record.length, at, onWritten);
-        else writeHere(handle.fd, record, at, onWritten);
+        write(handle.fd, record, 0, record.length, at, onWritten);
       });
     },
     rewind() {
@@ -99,22 +97,6 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
       await handle.close();
     },
   };
-}
-
-function writeHere(
-  fd: number,
-  record: Uint8Array,
-  at: number,
-  done: (error: Error | null, written: number) => void,
-): void {
-  let written = 0;
-  let failure: Error | null = null;
-  try {
-    written = writeSync(fd, record, 0, record.length, at);
-  } catch (error) {
-    failure = error as Error;
-  }
-  done(failure, written);
 }
 
 /** Allocates the whole file now, so that later writes change only contents and never hit a full disk. */
