@@ -233,6 +233,24 @@ describe('the rooms', () => {
     expect(wrong).toEqual([]);
   });
 
+  it('keep the folders of a driver in one direction', () => {
+    const folderOf = (path: string) => /^engines\/\w+\/[\w-]+\//.exec(path)?.[0];
+    const next = new Map<string, Set<string>>();
+    for (const { from, specifier } of imports) {
+      const [folder, target] = [folderOf(from), folderOf(join(dirname(from), specifier))];
+      if (folder === undefined || target === undefined || folder === target) continue;
+      if (dirname(folder) === dirname(target)) next.set(folder, (next.get(folder) ?? new Set()).add(target));
+    }
+    const reaches = (folder: string, goal: string, seen = new Set<string>()): boolean =>
+      [...(next.get(folder) ?? [])].some((each) => {
+        if (each === goal) return true;
+        if (seen.has(each)) return false;
+        seen.add(each);
+        return reaches(each, goal, seen);
+      });
+    expect([...next.keys()].filter((folder) => /llama|onnx/.test(folder) && reaches(folder, folder))).toEqual([]);
+  });
+
   it('keep clocks, timers and randomness out of domain', () => {
     const impure =
       /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bperformance\.|\bcrypto\b|\bset(?:Timeout|Interval|Immediate)\b|'node:/;

@@ -3,16 +3,17 @@ import type { LoadSpec } from '@baobab/core/engine/driver.ts';
 import type { ChatCapability } from '@baobab/core/engine/engine.ts';
 import { collectGarbage } from '@baobab/core/runtime/garbage-collection.ts';
 import type { LlamaModel, Token } from 'node-llama-cpp';
+import { countPromptTokens } from './chat-request.ts';
 import { createBatching } from './decoding/batching.ts';
-import { createSequences } from './decoding/context-sequences.ts';
-import { countPromptTokens, type GenerationDependencies, generate } from './decoding/generation.ts';
 import { createGrammarStates } from './decoding/grammar-states.ts';
+import { createSequences } from './decoding/native-sequence.ts';
 import { createSlotPool } from './decoding/slots.ts';
 import { createThreadGovernor } from './decoding/thread-governor.ts';
 import type { LlamaOptions } from './driver.ts';
+import { type GenerationDependencies, generate } from './generation.ts';
 import { createChatTemplate } from './prompt/chat-template.ts';
-import { createPromptTokenizer } from './prompt/prompt.ts';
-import { createVocabulary } from './prompt/vocabulary.ts';
+import { createPromptTokenizer } from './text/prompt-tokenizer.ts';
+import { createVocabulary } from './text/vocabulary.ts';
 
 /**
  * Prompt tokens evaluated at once. Other requests and aborts wait for a chunk, and reproducible prompts are cached in whole chunks,
@@ -71,12 +72,7 @@ export async function createChatCapability({
     threads: spec.threads,
     batching: { itemPrioritizationStrategy: batching.strategy, dispatchSchedule: batching.schedule },
   });
-  const { sequences, close } = createSequences({
-    context,
-    batching,
-    threads: () => threads,
-    warn: (text) => process.stderr.write(`${text}\n`),
-  });
+  const { sequences, close } = createSequences({ context, batching, threads: () => threads });
   const { tokenizer: metadata } = model.fileInfo.metadata;
   const vocabulary = createVocabulary(metadata.ggml);
   const dependencies: GenerationDependencies = {
@@ -103,8 +99,8 @@ export async function createChatCapability({
   };
   return {
     chat: {
-      generate: (request, call, sink) => generate({ dependencies, request, context: call, sink }),
-      countTokens: (request, { signal }) => countPromptTokens({ dependencies, request, signal }),
+      generate: (request, call, sink) => generate(dependencies, { request, context: call, sink }),
+      countTokens: (request, { signal }) => countPromptTokens(dependencies, request, signal),
     },
     close,
   };

@@ -3,7 +3,7 @@ import type { EmbeddingCapability, EmbeddingRequest, TextInput } from '@baobab/c
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp';
 import { createThreadGovernor } from './decoding/thread-governor.ts';
-import { createTokenizerSlice } from './prompt/tokenizer-slice.ts';
+import { createTokenizerSlice } from './text/prompt-tokenizer.ts';
 
 /** GGUF embedding models. One input at a time: llama.cpp gains nothing from batches of such inputs on a CPU. */
 export async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Promise<EmbeddingCapability> {

@@ -3,7 +3,7 @@ import type { RerankCapability } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { LlamaModel } from 'node-llama-cpp';
 import { createThreadGovernor } from './decoding/thread-governor.ts';
-import { createTokenizerSlice } from './prompt/tokenizer-slice.ts';
+import { createTokenizerSlice } from './text/prompt-tokenizer.ts';
 
 /** GGUF models with a ranking head: query and document are read together. */
 export async function createRerankCapability(model: LlamaModel, spec: LoadSpec): Promise<RerankCapability> {

@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
-import type { CompileOutcome, FromCompiler } from './compiler-protocol.ts';
+import type { CompileOutcome, FromCompiler } from './compiler-worker.ts';
 import { compileGrammars, type GrammarRequest } from './request-grammars.ts';
 
 function compile(request: GrammarRequest): CompileOutcome {

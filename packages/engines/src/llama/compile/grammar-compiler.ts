@@ -4,10 +4,8 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
 import { AccountCache } from '@baobab/core/runtime/account-cache.ts';
 import { isLargerThan } from '../grammar/schema-document.ts';
-import type { CompileOutcome } from './compiler-protocol.ts';
-import { type CompilerWorker, startCompilerWorker } from './compiler-worker.ts';
-import { grammarCharacters } from './grammar-size.ts';
-import type { GrammarRequest, RequestGrammars } from './request-grammars.ts';
+import { type CompileOutcome, type CompilerWorker, startCompilerWorker } from './compiler-worker.ts';
+import { type GrammarRequest, grammarCharacters, type RequestGrammars } from './request-grammars.ts';
 
 /**
  * Compiles the schemas of requests in threads of the server process. The step budget ends hostile schemas long before the time limit;

@@ -22,3 +22,12 @@ export function compileGrammars({ format, tools, toolChoice, parallelToolCalls }
     format: format?.type === 'json_schema' ? schemaGrammar(format.schema, ['format', 'schema'], budget) : undefined,
   };
 }
+
+/** Characters of all texts in the grammars. */
+export function grammarCharacters({ format = '', calls }: RequestGrammars): number {
+  const ofTools = (calls?.tools ?? []).map(({ grammar, tagged }) => {
+    const rules = tagged?.rules.map(([name, body]) => name.length + body.length) ?? [];
+    return rules.reduce((sum, length) => sum + length, grammar.length);
+  });
+  return ofTools.reduce((sum, length) => sum + length, format.length);
+}

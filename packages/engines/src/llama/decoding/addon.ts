@@ -15,12 +15,12 @@ export interface Addon {
 export interface AddonContext {
   setThreads(threads: number): void;
   initBatch(tokens: number): void;
-  /** Returns the places of the logits, one for each of `outputs`. */
+  /** Returns the indices of the logits, one for each of `outputs`. */
   addToBatch(sequenceId: number, position: number, tokens: Uint32Array, outputs: Uint32Array): Uint32Array;
   decodeBatch(): Promise<void>;
   /** -1: no token. */
-  sampleToken(place: number, sampler: AddonSampler): Promise<Token | -1>;
-  sampleToken(place: number, sampler: AddonSampler, probabilities: true): Promise<TokenWithProbabilities>;
+  sampleToken(logits: number, sampler: AddonSampler): Promise<Token | -1>;
+  sampleToken(logits: number, sampler: AddonSampler, probabilities: true): Promise<TokenWithProbabilities>;
   /** False where the model cannot forget a part. */
   removeTokenCellsFromSequence(sequenceId: number, start: number, end: number): boolean;
   disposeSequence(sequenceId: number): void;
@@ -46,16 +46,23 @@ const CONTEXT_METHODS = [
 ];
 const SAMPLER_METHODS = ['applyConfig', 'dispose'];
 
-/** Undefined where another version of the library keeps them elsewhere. */
-export function addonOf(context: LlamaContext, sequence: LlamaContextSequence): Addon | undefined {
+/** The version whose inside is known. Another one may keep these objects elsewhere. */
+export const LIBRARY_VERSION = '3.22.1';
+
+export function addonOf(context: LlamaContext, sequence: LlamaContextSequence | undefined): Addon {
   const { model } = context;
   const native = member(context, '_ctx');
   const Sampler = member(member(model.llama, '_bindings'), 'AddonSampler');
   const nativeModel = member(model, '_model');
   const resolve = member(sequence, '_resolveSamplerConfig');
-  if (!hasMethods(native, CONTEXT_METHODS) || typeof resolve !== 'function') return undefined;
-  if (typeof Sampler !== 'function' || !hasMethods(Sampler.prototype, SAMPLER_METHODS)) return undefined;
-  if (nativeModel === undefined) return undefined;
+  const isKnown =
+    hasMethods(native, CONTEXT_METHODS) &&
+    typeof resolve === 'function' &&
+    typeof Sampler === 'function' &&
+    hasMethods(Sampler.prototype, SAMPLER_METHODS) &&
+    nativeModel !== undefined;
+  if (!isKnown)
+    throw new Error(`another node-llama-cpp than ${LIBRARY_VERSION} is installed: its native objects were not found`);
   return {
     context: native as AddonContext,
     createSampler: () => Reflect.construct(Sampler, [nativeModel]) as AddonSampler,

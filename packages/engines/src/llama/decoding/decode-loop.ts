@@ -7,8 +7,8 @@ export interface Step extends BatchItem {
   readonly sequenceId: number;
   /** Position of its first token in the sequence. */
   readonly position: number;
-  /** Starts to choose the token after the last one, whose logits are at this place, and is settled when that is done. */
-  readonly choose?: ((place: number) => Promise<void>) | undefined;
+  /** Starts to choose the token after the last one, by the index of its logits, and is settled when that is done. */
+  readonly choose?: ((logits: number) => Promise<void>) | undefined;
   /** The tokens are in the cache. Called before `choose`. */
   computed(): void;
   failed(error: unknown): void;
@@ -47,21 +47,21 @@ export function createDecodeLoop({ context, batching, batchSize, threads }: Deco
   let running: Promise<void> | undefined;
   let closed = false;
 
-  function start(steps: readonly Step[]): { places: number[]; decoded: Promise<void> } {
+  function start(steps: readonly Step[]): { logits: number[]; decoded: Promise<void> } {
     context.initBatch(steps.reduce((sum, step) => sum + step.tokens.length, 0));
-    const places = steps.map(({ sequenceId, position, tokens, choose }) => {
+    const logits = steps.map(({ sequenceId, position, tokens, choose }) => {
       const outputs = Uint32Array.from(choose === undefined ? [] : [tokens.length - 1]);
       return context.addToBatch(sequenceId, position, Uint32Array.from(tokens), outputs)[0] ?? -1;
     });
     context.setThreads(threads());
-    return { places, decoded: context.decodeBatch() };
+    return { logits, decoded: context.decodeBatch() };
   }
 
   async function compute(steps: readonly Step[]): Promise<void> {
-    let places: number[];
+    let logits: number[];
     try {
       const batch = start(steps);
-      places = batch.places;
+      logits = batch.logits;
       release(held);
       await batch.decoded;
     } catch (error) {
@@ -70,7 +70,7 @@ export function createDecodeLoop({ context, batching, batchSize, threads }: Deco
     }
     for (const step of steps) step.computed();
     // The logits are overwritten by the next batch.
-    await Promise.all(steps.map((step, at) => step.choose?.(places[at] ?? -1)));
+    await Promise.all(steps.map((step, at) => step.choose?.(logits[at] ?? -1)));
   }
 
   /** Takes the steps of the next batch from the queue. */

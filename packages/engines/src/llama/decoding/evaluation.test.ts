@@ -2,7 +2,7 @@ import type { LlamaContextSequence, Token } from 'node-llama-cpp';
 import { describe, expect, it } from 'vitest';
 import { createBatching } from './batching.ts';
 import { type EvaluationInput, evaluate } from './evaluation.ts';
-import { librarySequence } from './library-sequence.ts';
+import { librarySequence } from './testing/library-sequence.ts';
 
 /** A model that answers 1, 2, 3, … and notes for which step it was asked and what replaced its last token. */
 function build(more: Partial<EvaluationInput> = {}, microtasksToStart = 0) {
@@ -16,7 +16,7 @@ function build(more: Partial<EvaluationInput> = {}, microtasksToStart = 0) {
     }
   }
   const sequence = librarySequence({ evaluateWithMetadata } as unknown as LlamaContextSequence, 0);
-  const steps = evaluate({
+  const evaluation = evaluate({
     slot: { sequence, reproducibleTokens: 0 },
     tokens: [7 as Token],
     cachedTokens: 0,
@@ -30,21 +30,23 @@ function build(more: Partial<EvaluationInput> = {}, microtasksToStart = 0) {
     signal: new AbortController().signal,
     ...more,
   });
-  return { steps, asked };
+  return { evaluation, asked };
 }
 
 describe('steps of a generation', () => {
   it('computes the next token before the caller has read the last one', async () => {
-    const { steps, asked } = build({ mayRunAhead: () => true });
+    const { evaluation, asked } = build({ mayRunAhead: () => true });
+    const steps = await evaluation;
     await steps.next();
     expect(asked.map(({ token }) => token)).toEqual([1, 2]);
     const rest: number[] = [];
-    for await (const { token } of steps) rest.push(token);
+    for (let step = await steps.next(); step !== undefined; step = await steps.next()) rest.push(step.token);
     expect(rest).toEqual([2, 3, 4, 5]);
   });
 
   it('has started the next step before the caller has anything to do with the last token, but for the first', async () => {
-    const { steps, asked } = build({ mayRunAhead: () => true }, 50);
+    const { evaluation, asked } = build({ mayRunAhead: () => true }, 50);
+    const steps = await evaluation;
     await steps.next();
     expect(asked.map(({ token }) => token)).toEqual([1]);
     await steps.next();
@@ -52,7 +54,8 @@ describe('steps of a generation', () => {
   });
 
   it('waits for the caller where the caller may replace the token', async () => {
-    const { steps, asked } = build();
+    const { evaluation, asked } = build();
+    const steps = await evaluation;
     await steps.next();
     expect(asked.map(({ token }) => token)).toEqual([1]);
     await steps.next([8 as Token, 9 as Token]);
@@ -60,16 +63,19 @@ describe('steps of a generation', () => {
   });
 
   it('ends when the caller stops after a step that runs ahead', async () => {
-    const { steps, asked } = build({ mayRunAhead: () => true });
+    const { evaluation, asked } = build({ mayRunAhead: () => true });
+    const steps = await evaluation;
     await steps.next();
-    await steps.return();
+    await steps.end();
     expect(asked).toHaveLength(2);
-    expect((await steps.next()).done).toBe(true);
+    await new Promise(setImmediate);
+    expect(asked).toHaveLength(2);
   });
 
   it('reports a cancellation and drops the token that was computed ahead', async () => {
     const abort = new AbortController();
-    const { steps } = build({ mayRunAhead: () => true, signal: abort.signal });
+    const { evaluation } = build({ mayRunAhead: () => true, signal: abort.signal });
+    const steps = await evaluation;
     await steps.next();
     abort.abort();
     await expect(steps.next()).rejects.toMatchObject({ code: 'client_cancelled' });

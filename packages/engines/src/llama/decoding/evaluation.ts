@@ -1,7 +1,7 @@
-import { errors } from '@baobab/core/errors/errors.ts';
+import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import type { SequenceEvaluateOptions, Token } from 'node-llama-cpp';
 import { ALONE, type Batching, sharedBy } from './batching.ts';
-import type { EvaluatedToken, TokenSteps } from './sequence.ts';
+import type { TokenSteps } from './sequence.ts';
 import type { Slot } from './slots.ts';
 
 export interface EvaluationInput {
@@ -24,30 +24,33 @@ export interface EvaluationInput {
 }
 
 /**
- * Evaluates the prompt chunk by chunk, then yields tokens until the model ends its turn. The caller may send back tokens that
- * replace the one it got.
+ * Evaluates the prompt chunk by chunk. The result gives the tokens until the model ends its turn, and takes back those that replace the
+ * last one. It must be ended.
  */
-export async function* evaluate(input: EvaluationInput): AsyncGenerator<EvaluatedToken, void, Token[] | undefined> {
-  const { slot, tokens, batching, alone, sampling, probabilities, signal } = input;
+export async function evaluate(input: EvaluationInput): Promise<TokenSteps> {
+  const { slot, tokens, batching, alone, sampling, probabilities, mayRunAhead, signal } = input;
   const leave = alone ? () => {} : batching.share();
-  let steps: TokenSteps | undefined;
+  let steps: TokenSteps;
   try {
     const position = await readPrompt(input);
     const priority = alone ? ALONE : sharedBy(slot.sequence.id);
-    const { mayRunAhead } = input;
     steps = slot.sequence.generate(tokens.slice(position), { priority, sampling, probabilities, mayRunAhead });
-    let replacement: Token[] | undefined;
-    while (!signal.aborted) {
-      const step = await steps.next(replacement);
-      if (step === undefined) return;
-      if (signal.aborted) break;
-      replacement = yield step;
-    }
-    throw errors.clientCancelled();
-  } finally {
+  } catch (error) {
     leave();
-    await steps?.end();
+    throw error;
   }
+  return {
+    async next(replacement) {
+      if (signal.aborted) throw cancellation(signal);
+      const step = await steps.next(replacement);
+      if (step !== undefined && signal.aborted) throw cancellation(signal);
+      return step;
+    },
+    end() {
+      leave();
+      return steps.end();
+    },
+  };
 }
 
 /**
@@ -59,7 +62,7 @@ async function readPrompt(input: EvaluationInput): Promise<number> {
   const priority = reproducible ? ALONE : sharedBy(slot.sequence.id);
   let position = cachedTokens;
   while (true) {
-    if (signal.aborted) throw errors.clientCancelled();
+    if (signal.aborted) throw cancellation(signal);
     const end = position + (reproducible ? chunkTokens : batching.chunkTokens());
     if (end >= tokens.length) return position;
     await slot.sequence.read(tokens.slice(position, end), priority);

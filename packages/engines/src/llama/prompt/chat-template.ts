@@ -1,15 +1,10 @@
 import type { ChatMessage, ToolDefinition } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { Template } from '@huggingface/jinja';
+import type { PromptPart } from '../text/prompt-tokenizer.ts';
 import { learnToolSupport, type TemplateMessage, type TemplateTool } from '../tools/call-probe.ts';
 import { type CallSyntax, escapePattern, GENERIC_SYNTAX } from '../tools/call-syntax.ts';
 import { genericMessages, nativeMessages, nativeTool, numberCalls, usesTools } from './tool-prompt.ts';
-
-/** Part of a rendered prompt. `literal` text comes from a client and never becomes a control token. */
-export interface PromptPart {
-  text: string;
-  literal: boolean;
-}
 
 export interface RenderInput {
   messages: readonly ChatMessage[];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PromptPart } from '../prompt/chat-template.ts';
+import type { PromptPart } from '../text/prompt-tokenizer.ts';
 import { createCallDecoder } from './call-decoder.ts';
 import { type CallForm, callForms, openingGrammar } from './call-form.ts';
 import { CALL_ID, type CallSyntax, GENERIC_SYNTAX } from './call-syntax.ts';

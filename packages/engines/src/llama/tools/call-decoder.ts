@@ -1,5 +1,5 @@
 import type { ChatEvent } from '@baobab/core/engine/engine.ts';
-import type { PromptPart } from '../prompt/chat-template.ts';
+import type { PromptPart } from '../text/prompt-tokenizer.ts';
 import { type CallForm, type NameEnding, nameGrammar, nextCallGrammar } from './call-form.ts';
 import { type ArgumentsReader, CALL_ID, type CallSyntax, shownId } from './call-syntax.ts';
 

@@ -1,4 +1,4 @@
-import { possibleStopSuffix } from '../decoding/stop-sequences.ts';
+import { possibleStopSuffix } from '../text/stop-sequences.ts';
 import type { ArgumentsReader, TaggedArguments } from './call-syntax.ts';
 import type { ValueKind } from './tagged-values.ts';
 

@@ -1,7 +1,7 @@
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { Token } from 'node-llama-cpp';
 import { describe, expect, it } from 'vitest';
-import { createPromptTokenizer } from './prompt.ts';
+import { createPromptTokenizer } from './prompt-tokenizer.ts';
 
 /** One token for every word; remembers how much it was given at once. */
 function wordTokenizer() {

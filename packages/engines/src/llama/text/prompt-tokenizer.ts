@@ -1,13 +1,19 @@
+import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
+import { createTimeSlice, type TimeSlice } from '@baobab/core/runtime/time-slices.ts';
 import type { LlamaModel, Token } from 'node-llama-cpp';
-import type { PromptPart } from './chat-template.ts';
-import { createTokenizerSlice } from './tokenizer-slice.ts';
 
 /** Tokenizing takes about 0.5 µs for each character, more in long texts. */
 const SLICE_CHARACTERS = 16_384;
 /** A slice may end inside a token or a control text, which adds up to this many tokens. */
 const TOKENS_OF_A_CUT = 32;
+
+/** Part of a rendered prompt. `literal` text comes from a client and never becomes a control token. */
+export interface PromptPart {
+  text: string;
+  literal: boolean;
+}
 
 export interface PromptTokenizer {
   /** A rendered chat prompt. */
@@ -86,3 +92,9 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
     continuation: (parts) => parts.flatMap(continuing),
   };
 }
+
+/** Native code blocks the event loop, and with it the heartbeat, while it tokenizes. */
+const SLICE_MS = 10;
+
+export const createTokenizerSlice = (signal: AbortSignal): TimeSlice =>
+  createTimeSlice({ sliceMs: SLICE_MS, signal, toError: cancellation });

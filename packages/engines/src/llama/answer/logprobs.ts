@@ -1,5 +1,5 @@
 import type { TokenLogprob } from '@baobab/core/engine/engine.ts';
-import type { Vocabulary } from '../prompt/vocabulary.ts';
+import type { Vocabulary } from '../text/vocabulary.ts';
 
 /** For probabilities that underflow to zero: JSON has no infinity. */
 const FLOOR = -9999;

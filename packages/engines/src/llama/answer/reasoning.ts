@@ -1,7 +1,7 @@
 import type { ChatEvent, TokenLogprob } from '@baobab/core/engine/engine.ts';
 import { createInnerText } from '@baobab/core/runtime/inner-text.ts';
 import type { Thinking } from '../prompt/chat-template.ts';
-import { possibleStopSuffix } from './stop-sequences.ts';
+import { possibleStopSuffix } from '../text/stop-sequences.ts';
 
 const OPEN = '<think>';
 const CLOSE = '</think>';

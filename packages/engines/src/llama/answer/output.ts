@@ -1,6 +1,6 @@
 import type { ChatEvent, TokenLogprob } from '@baobab/core/engine/engine.ts';
 import { createWholeCall } from '@baobab/core/engine/written-calls/whole-call.ts';
-import type { PromptPart } from '../prompt/chat-template.ts';
+import type { PromptPart } from '../text/prompt-tokenizer.ts';
 import { createCallDecoder } from '../tools/call-decoder.ts';
 import type { CallForm } from '../tools/call-form.ts';
 import { createOpening } from '../tools/call-opening.ts';

@@ -5,6 +5,7 @@ import type { SamplingOptions } from '@baobab/core/engine/engine.ts';
 import {
   getLlama,
   type Llama,
+  type LlamaContext,
   LlamaGrammarEvaluationState,
   LlamaLogLevel,
   type LlamaModel,
@@ -13,18 +14,18 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { llamaLibrary } from '../backend/local-builds.ts';
 import { selfTestModel } from '../backend/test-model.ts';
-import { type AddonContext, addonOf } from './addon.ts';
+import { type AddonContext, addonOf, LIBRARY_VERSION } from './addon.ts';
 import { ALONE, createBatching, sharedBy } from './batching.ts';
-import { createSequences } from './context-sequences.ts';
+import { createSequences } from './native-sequence.ts';
 import { samplingOptions } from './sampling.ts';
 import type { EvaluatedToken, GenerateOptions, Sequence } from './sequence.ts';
 import { createSlotPool } from './slots.ts';
+import { librarySequence } from './testing/library-sequence.ts';
 
 /**
  * The way past node-llama-cpp's public interface, beside that interface. A new version of the library may change what is inside it: then
- * these tests fail, and `KNOWN_VERSION` is raised when they pass again.
+ * these tests fail, and `LIBRARY_VERSION` is raised when they pass again.
  */
-const KNOWN_VERSION = '3.22.1';
 
 const CONTEXT_SIZE = 256;
 const BATCH_SIZE = 32;
@@ -47,8 +48,8 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-type Way = 'library' | 'direct';
-const WAYS: readonly Way[] = ['library', 'direct'];
+type Way = 'library' | 'native';
+const WAYS: readonly Way[] = ['library', 'native'];
 
 async function open(way: Way, count = 1, find?: typeof addonOf) {
   const batching = createBatching({ lonePromptTokens: BATCH_SIZE, sharedPromptTokens: BATCH_SIZE, onBatch() {} });
@@ -59,18 +60,16 @@ async function open(way: Way, count = 1, find?: typeof addonOf) {
     threads: 1,
     batching: { itemPrioritizationStrategy: batching.strategy, dispatchSchedule: batching.schedule },
   });
-  const warnings: string[] = [];
-  const { sequences, close } = createSequences({
-    context,
-    batching,
-    threads: () => 1,
-    warn: (text) => warnings.push(text),
-    ...(way === 'library' ? { find: () => undefined } : find && { find }),
-  });
+  const { sequences, close } =
+    way === 'library'
+      ? {
+          sequences: Array.from({ length: count }, (_, id) => librarySequence(context.getSequence(), id)),
+          async close() {},
+        }
+      : createSequences({ context, batching, threads: () => 1, ...(find && { find }) });
   return {
     sequences: sequences as readonly [Sequence, ...Sequence[]],
     batching,
-    warnings,
     close,
     async [Symbol.asyncDispose]() {
       await close();
@@ -145,15 +144,13 @@ async function both<T>(work: (opened: Awaited<ReturnType<typeof open>>) => Promi
 describe('sequences past the public interface of node-llama-cpp', () => {
   it('are used with the version that is installed', async () => {
     const installed = JSON.parse(await readFile(join(llamaLibrary(), 'package.json'), 'utf8'));
-    expect(installed).toMatchObject({ version: KNOWN_VERSION });
-    await using opened = await open('direct');
-    expect(opened.warnings).toEqual([]);
+    expect(installed).toMatchObject({ version: LIBRARY_VERSION });
+    await using _ = await open('native');
   });
 
-  it('are left for the public interface when the library is another inside', async () => {
-    await using opened = await open('library');
-    expect(opened.warnings).toEqual([expect.stringContaining('public interface')]);
-    expect(await write(opened.sequences[0])).not.toEqual([]);
+  it('are refused with the known version when the library is another inside', () => {
+    const context = { model: { llama: {} } } as LlamaContext;
+    expect(() => addonOf(context, undefined)).toThrow(`another node-llama-cpp than ${LIBRARY_VERSION}`);
   });
 
   it.each<[string, Run]>([
@@ -190,7 +187,7 @@ describe('sequences past the public interface of node-llama-cpp', () => {
 
   it('count the tokens that a penalty is for, also those of a step ahead', async () => {
     const request = { temperature: 0.6, frequencyPenalty: 1.5, presencePenalty: 0.5, seed: 3 };
-    await using opened = await open('direct', 2);
+    await using opened = await open('native', 2);
     const [first, second] = opened.sequences;
     expect(await write(first, { request, ahead: true })).toEqual(
       await write(second as Sequence, { request, ahead: false }),
@@ -236,7 +233,7 @@ describe('sequences past the public interface of node-llama-cpp', () => {
       });
       return Promise.all(written);
     }, prompts.length);
-    await using alone = await open('direct', prompts.length);
+    await using alone = await open('native', prompts.length);
     for (const [at, sequence] of alone.sequences.entries()) {
       const written = await write(sequence, { request: { temperature: 0 }, tokens: prompts[at] as Token[] });
       expect(direct[at]).toEqual(written);
@@ -270,7 +267,7 @@ describe('sequences past the public interface of node-llama-cpp', () => {
   });
 
   it('fail what does not fit, and work on', async () => {
-    await using opened = await open('direct', 2);
+    await using opened = await open('native', 2);
     const [first, second] = opened.sequences;
     const tooLong = Array.from({ length: CONTEXT_SIZE + 1 }, () => 5 as Token);
     await expect(first.read(tooLong, ALONE)).rejects.toThrow('full');
@@ -279,7 +276,7 @@ describe('sequences past the public interface of node-llama-cpp', () => {
   });
 
   it('fail a batch that llama.cpp refuses, and work on', async () => {
-    await using opened = await open('direct', 2);
+    await using opened = await open('native', 2);
     const [first, second] = opened.sequences;
     const unknown = 1_000_000 as Token;
     await expect(first.read([unknown], ALONE)).rejects.toThrow();
@@ -290,7 +287,7 @@ describe('sequences past the public interface of node-llama-cpp', () => {
 
   it('forget what a batch that failed has left in the cache', async () => {
     let failing = false;
-    await using opened = await open('direct', 1, (...found) => {
+    await using opened = await open('native', 1, (...found) => {
       const addon = addonOf(...found);
       return addon && { ...addon, context: failingAfterDecode(addon.context, () => failing) };
     });
@@ -309,7 +306,7 @@ describe('sequences past the public interface of node-llama-cpp', () => {
   });
 
   it('write the same with a seed while others write, stop and begin again', async () => {
-    await using opened = await open('direct', 3);
+    await using opened = await open('native', 3);
     const [seeded, ...others] = opened.sequences;
     const run = { request: { temperature: 1, seed: 11, frequencyPenalty: 0.5 }, count: 60 };
     const alone = await write(seeded, run);
@@ -331,7 +328,7 @@ describe('sequences past the public interface of node-llama-cpp', () => {
 
   it('begin nothing after the model is unloaded', async () => {
     let samplers = 0;
-    await using opened = await open('direct', 1, (...found) => {
+    await using opened = await open('native', 1, (...found) => {
       const addon = addonOf(...found);
       const createSampler = () => {
         samplers++;
@@ -348,7 +345,7 @@ describe('sequences past the public interface of node-llama-cpp', () => {
   });
 
   it('end with an error when the model is unloaded', async () => {
-    await using opened = await open('direct');
+    await using opened = await open('native');
     const writing = write(opened.sequences[0], { count: 200 });
     await opened.close();
     await expect(writing).rejects.toThrow('unloaded');

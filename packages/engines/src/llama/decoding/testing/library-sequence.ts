@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { LlamaContextSequence, Token } from 'node-llama-cpp';
-import type { EvaluatedToken, GenerateOptions, Sequence, TokenSteps } from './sequence.ts';
+import type { EvaluatedToken, GenerateOptions, Sequence, TokenSteps } from '../sequence.ts';
 
-/** A sequence by the public interface of node-llama-cpp. */
+/** A sequence by the public interface of node-llama-cpp, which ours must not differ from. */
 export function librarySequence(sequence: LlamaContextSequence, id: number): Sequence {
   return {
     id,

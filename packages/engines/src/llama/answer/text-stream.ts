@@ -1,6 +1,6 @@
 import type { WholeCall, WholeCallMatch } from '@baobab/core/engine/written-calls/whole-call.ts';
+import { firstOccurrence, possibleStopSuffix } from '../text/stop-sequences.ts';
 import type { OpeningMatch } from '../tools/call-opening.ts';
-import { firstOccurrence, possibleStopSuffix } from './stop-sequences.ts';
 
 /** Turns token bytes into text that may be sent: no broken characters, no part of a stop sequence. */
 export interface TextStream {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { grammarCharacters } from './grammar-size.ts';
+import { grammarCharacters } from './request-grammars.ts';
 
 it('counts the grammars of the format and of tools, in JSON and between tags', () => {
   const tagged = { rules: [['name', 'x'.repeat(500)] as const], members: [] };

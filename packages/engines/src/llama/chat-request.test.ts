@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { outputBudget } from './limits.ts';
+import { outputBudget } from './chat-request.ts';
 
 const budget = {
   field: ['messages'],

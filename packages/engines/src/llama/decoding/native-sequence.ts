@@ -1,0 +1,267 @@
+import type {
+  EvaluationPriority,
+  LlamaContext,
+  LlamaContextSequence,
+  LlamaGrammarEvaluationState,
+  Token,
+} from 'node-llama-cpp';
+import { type Addon, type AddonSampler, addonOf, type TokenWithProbabilities } from './addon.ts';
+import type { Batching } from './batching.ts';
+import { createDecodeLoop, type DecodeLoop, type Step } from './decode-loop.ts';
+import type { EvaluatedToken, GenerateOptions, Sequence, TokenSteps } from './sequence.ts';
+
+export interface ContextSequences {
+  sequences: readonly Sequence[];
+  /** Waits for what is being computed, so that the context can be disposed of. */
+  close(): Promise<void>;
+}
+
+export interface ContextSequencesOptions {
+  context: LlamaContext;
+  batching: Batching;
+  /** Threads for the batch that `batching` has just chosen. */
+  threads(): number;
+  /** Finds the native objects of the library. */
+  find?: typeof addonOf;
+}
+
+/** All sequences of a context that nothing else uses. */
+export function createSequences({
+  context,
+  batching,
+  threads,
+  find = addonOf,
+}: ContextSequencesOptions): ContextSequences {
+  const own = Array.from({ length: context.totalSequences }, () => context.getSequence());
+  const addon = find(context, own[0]);
+  const loop = createDecodeLoop({ context: addon.context, batching, batchSize: context.batchSize, threads });
+  return {
+    sequences: own.map((sequence, id) => new NativeSequence({ context, sequence, id, addon, loop })),
+    close: () => loop.close(),
+  };
+}
+
+interface NativeSequenceOptions {
+  context: LlamaContext;
+  /** The library's own. It keeps the number in use. */
+  sequence: LlamaContextSequence;
+  id: number;
+  addon: Addon;
+  loop: DecodeLoop;
+}
+
+/** In llama.cpp. */
+const TO_THE_END = -1;
+
+/** A sequence that is computed without the layers of node-llama-cpp. Nothing else may use its context. */
+class NativeSequence implements Sequence {
+  readonly id: number;
+  readonly tokens: Token[] = [];
+  readonly addon: Addon;
+  readonly loop: DecodeLoop;
+  readonly #context: LlamaContext;
+  readonly #sequence: LlamaContextSequence;
+  /** The cache may hold more than `tokens`: llama.cpp keeps what it has computed of a batch that fails. */
+  #isTorn = false;
+
+  constructor({ context, sequence, id, addon, loop }: NativeSequenceOptions) {
+    this.id = id;
+    this.addon = addon;
+    this.loop = loop;
+    this.#context = context;
+    this.#sequence = sequence;
+  }
+
+  get isForwardOnly(): boolean {
+    return this.#sequence.needsCheckpoints;
+  }
+
+  async truncate(length: number): Promise<void> {
+    if (length >= this.tokens.length && !this.#isTorn) return;
+    await this.loop.between(() => {
+      if (length === 0) this.addon.context.disposeSequence(this.id);
+      else if (!this.addon.context.removeTokenCellsFromSequence(this.id, length, TO_THE_END))
+        throw new Error('This model cannot forget a part of its context');
+      this.tokens.length = Math.min(length, this.tokens.length);
+      this.#isTorn = false;
+    });
+  }
+
+  async read(tokens: readonly Token[], priority: EvaluationPriority): Promise<void> {
+    for (const piece of this.pieces(tokens)) {
+      await new Promise<void>((computed, failed) => this.add(piece, priority, { computed, failed }));
+    }
+  }
+
+  generate(tokens: readonly Token[], options: GenerateOptions): TokenSteps {
+    // A sampler of a model that is gone would end the process.
+    this.loop.ensureOpen();
+    return new NativeSteps(this, tokens, options);
+  }
+
+  isEnd(token: Token): boolean {
+    return this.#context.model.isEogToken(token);
+  }
+
+  /** What fits into a batch. */
+  pieces(tokens: readonly Token[]): readonly (readonly Token[])[] {
+    const { batchSize } = this.#context;
+    if (tokens.length <= batchSize) return [tokens];
+    return [tokens.slice(0, batchSize), ...this.pieces(tokens.slice(batchSize))];
+  }
+
+  /** Has tokens computed after those that it holds. */
+  add(
+    tokens: readonly Token[],
+    evaluationPriority: EvaluationPriority,
+    { choose, computed, failed }: { choose?: Step['choose']; computed?: () => void; failed: Step['failed'] },
+  ): Step {
+    const step: Step = {
+      sequenceId: this.id,
+      position: this.tokens.length,
+      tokens,
+      logits: [],
+      evaluationPriority,
+      choose,
+      computed: () => {
+        this.tokens.push(...tokens);
+        computed?.();
+      },
+      failed: (error) => {
+        this.#isTorn = true;
+        failed(error);
+      },
+    };
+    if (step.position + tokens.length > this.#context.contextSize) {
+      queueMicrotask(() => failed(new Error('The context is full')));
+    } else {
+      this.loop.add(step);
+    }
+    return step;
+  }
+}
+
+type Outcome = { value: EvaluatedToken | undefined } | { error: unknown };
+
+/** The tokens that the model chooses for one sequence. At most one is computed that the caller has not asked for. */
+class NativeSteps implements TokenSteps {
+  readonly #sequence: NativeSequence;
+  readonly #options: GenerateOptions;
+  readonly #sampler: AddonSampler;
+  /** The grammar that the sampler is configured with. */
+  #applied: { grammar: LlamaGrammarEvaluationState | undefined } | undefined;
+  /** What is computed next, if the caller sends nothing else. */
+  #upcoming: readonly Token[];
+  #step: Step | undefined;
+  /** Outcome of a step that the caller has not asked for yet. */
+  #outcome: Outcome | undefined;
+  #settle: ((outcome: Outcome) => void) | undefined;
+  #isFirst = true;
+  #ended = false;
+
+  constructor(sequence: NativeSequence, tokens: readonly Token[], options: GenerateOptions) {
+    this.#sequence = sequence;
+    this.#upcoming = tokens;
+    this.#options = options;
+    this.#sampler = sequence.addon.createSampler();
+  }
+
+  async next(replacement?: readonly Token[]): Promise<EvaluatedToken | undefined> {
+    let outcome = this.#outcome;
+    if (outcome === undefined) {
+      outcome = await (this.#step === undefined ? this.#begin(replacement ?? this.#upcoming) : this.#arrival());
+    } else {
+      this.#outcome = undefined;
+      this.#runAhead(outcome);
+    }
+    if ('error' in outcome) throw outcome.error;
+    return outcome.value;
+  }
+
+  async end(): Promise<void> {
+    this.#ended = true;
+    if (this.#step !== undefined && !this.#sequence.loop.remove(this.#step)) await this.#arrival();
+    this.#sampler.dispose();
+  }
+
+  async #begin(tokens: readonly Token[]): Promise<Outcome> {
+    const pieces = this.#sequence.pieces(tokens);
+    for (const piece of pieces.slice(0, -1)) await this.#sequence.read(piece, this.#options.priority);
+    const arrival = this.#arrival();
+    this.#start(pieces.at(-1) ?? []);
+    return arrival;
+  }
+
+  #arrival(): Promise<Outcome> {
+    return new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+  }
+
+  #start(tokens: readonly Token[]): void {
+    this.#step = this.#sequence.add(tokens, this.#options.priority, {
+      choose: (logits) => this.#choose(logits),
+      failed: (error) => this.#arrive({ error }),
+    });
+  }
+
+  async #choose(logits: number): Promise<void> {
+    const { context } = this.#sequence.addon;
+    try {
+      this.#configure();
+      if (this.#options.probabilities) {
+        const [token, pairs] = await context.sampleToken(logits, this.#sampler, true);
+        this.#arrive(this.#outcomeOf(token, pairs));
+      } else {
+        this.#arrive(this.#outcomeOf(await context.sampleToken(logits, this.#sampler)));
+      }
+    } catch (error) {
+      this.#arrive({ error });
+    }
+  }
+
+  /** The sampler keeps track of the tokens it chooses, so it is configured again only when the grammar changes. */
+  #configure(): void {
+    const { sampling } = this.#options;
+    const { grammarEvaluationState: ask } = sampling;
+    const grammar = typeof ask === 'function' ? ask() : ask;
+    if (this.#applied !== undefined && this.#applied.grammar === grammar) return;
+    this.#applied = { grammar };
+    const { grammarEvaluationState: _, ...rest } = sampling;
+    this.#sampler.applyConfig(
+      this.#sequence.addon.samplerConfig({ ...rest, ...(grammar && { grammarEvaluationState: grammar }) }),
+    );
+  }
+
+  #outcomeOf(token: Token | -1, pairs?: TokenWithProbabilities[1]): Outcome {
+    if (token === -1) return { error: new Error('No token could be chosen') };
+    if (this.#sequence.isEnd(token)) return { value: undefined };
+    return { value: { token, ...(pairs && { probabilities: probabilitiesOf(pairs) }) } };
+  }
+
+  #arrive(outcome: Outcome): void {
+    this.#step = undefined;
+    const settle = this.#settle;
+    this.#settle = undefined;
+    const isFirst = this.#isFirst;
+    this.#isFirst = false;
+    if (settle === undefined) this.#outcome = outcome;
+    // Reading and sending a token can wait until the next step has started, but the first is awaited.
+    else if (this.#runAhead(outcome) && !isFirst) this.#sequence.loop.afterStart(() => settle(outcome));
+    else settle(outcome);
+  }
+
+  #runAhead(outcome: Outcome): boolean {
+    if ('error' in outcome || outcome.value === undefined) return false;
+    this.#upcoming = [outcome.value.token];
+    if (this.#ended || !this.#options.mayRunAhead()) return false;
+    this.#start(this.#upcoming);
+    return true;
+  }
+}
+
+function probabilitiesOf(pairs: readonly number[]): Map<Token, number> {
+  const result = new Map<Token, number>();
+  for (let at = 1; at < pairs.length; at += 2) result.set(pairs[at - 1] as Token, pairs[at] as number);
+  return result;
+}

@@ -1,0 +1,175 @@
+import type { CallContext, ChatRequest, GenerationSink, TokenUsage } from '@baobab/core/engine/engine.ts';
+import { cancellation } from '@baobab/core/errors/cancellation.ts';
+import type { LlamaModel, Token } from 'node-llama-cpp';
+import { tokenLogprob } from './answer/logprobs.ts';
+import type { OutputStep } from './answer/output.ts';
+import { createReasoningSplit, type ReasoningSplit } from './answer/reasoning.ts';
+import { type ChatModel, type ReadRequest, readChatRequest } from './chat-request.ts';
+import type { Batching } from './decoding/batching.ts';
+import { evaluate } from './decoding/evaluation.ts';
+import { createGrammarSwitch, type GrammarStates, type GrammarSwitch } from './decoding/grammar-states.ts';
+import { createGrammarTime } from './decoding/grammar-time.ts';
+import { checkBias, samplingOptions, temperatureOf } from './decoding/sampling.ts';
+import type { AcquiredSlot, SlotPool } from './decoding/slots.ts';
+import type { PromptTokenizer } from './text/prompt-tokenizer.ts';
+
+export interface GenerationDependencies extends ChatModel {
+  model: LlamaModel;
+  grammars: GrammarStates;
+  slots: SlotPool;
+  batching: Batching;
+  /** Tokens of a reproducible prompt that are evaluated at once. */
+  chunkTokens: number;
+  /**
+   * Sharing a batch changes results, so greedy answers run alone where that costs little: on CPUs up to 4 sequences were no faster
+   * in one batch than one after the other.
+   */
+  greedyRunsAlone: boolean;
+  randomSeed: () => number;
+  afterGeneration: () => void;
+}
+
+export interface GenerationCall {
+  request: ChatRequest;
+  context: CallContext;
+  sink: GenerationSink;
+}
+
+/** One answer, from its request to its last event. */
+export async function generate(dependencies: GenerationDependencies, call: GenerationCall): Promise<void> {
+  try {
+    await answer(dependencies, call);
+  } finally {
+    dependencies.afterGeneration();
+  }
+}
+
+async function answer(dependencies: GenerationDependencies, call: GenerationCall): Promise<void> {
+  const { request, context, sink } = call;
+  const { accountId, signal } = context;
+  if (signal.aborted) throw cancellation(signal);
+  checkBias(request.logitBias, dependencies.vocabulary.size);
+  const read = await readChatRequest(dependencies, request, signal);
+  const { tokens, output } = read;
+  const grammar = await grammarOf(read, dependencies.grammars);
+  const reasoning = createReasoningSplit(read.thinking);
+  const reproducible = isReproducible(request);
+  const acquired = await dependencies.slots.acquire({ accountId, tokens, reproducible, signal });
+  const { cachedTokens } = acquired;
+  const usage: TokenUsage = { promptTokens: tokens.length, completionTokens: 0, cachedTokens };
+  let end: DecodingEnd;
+  let keep = false;
+  try {
+    sink.used({ ...usage });
+    await sink.deliver({ type: 'start', promptTokens: tokens.length, cachedTokens });
+    end = await decode(dependencies, call, { ...read, grammar, reasoning, acquired, usage });
+    keep = true;
+  } finally {
+    sink.used({ ...usage });
+    await acquired.release({ keep: keep || signal.aborted });
+  }
+  for (const event of [...reasoning.take(output.finish()), ...reasoning.finish()]) await sink.deliver(event);
+  const reason = output.callsComplete ? 'tool_calls' : end.cut ? 'length' : 'stop';
+  const { stopSequence } = end;
+  await sink.deliver({ type: 'end', reason, usage, ...(stopSequence !== undefined && { stopSequence }) });
+}
+
+async function grammarOf({ format, output }: ReadRequest, grammars: GrammarStates): Promise<GrammarSwitch> {
+  const grammar = createGrammarSwitch(grammars, format && (await grammars.createWith(format.grammar, format.opening)));
+  await grammar.follow(output.callGrammar);
+  return grammar;
+}
+
+/** The same request always gives the same text, with or without a cached prefix. */
+const isReproducible = (request: ChatRequest) => request.seed !== undefined || temperatureOf(request) === 0;
+
+interface DecodingInput extends ReadRequest {
+  grammar: GrammarSwitch;
+  reasoning: ReasoningSplit;
+  acquired: AcquiredSlot;
+  /** Is kept current. */
+  usage: TokenUsage;
+}
+
+interface DecodingEnd {
+  /** The token limit ended it. */
+  cut: boolean;
+  stopSequence?: string | undefined;
+}
+
+/** Generates until the model, a stop sequence or the token limit ends it. */
+async function decode(
+  dependencies: GenerationDependencies,
+  { request, context: { signal }, sink }: GenerationCall,
+  { tokens, maxTokens, output, isPlainText, grammar, reasoning, acquired, usage }: DecodingInput,
+): Promise<DecodingEnd> {
+  const { model, vocabulary, batching, chunkTokens, tokenizer, randomSeed } = dependencies;
+  const generated: number[] = [];
+  const temperature = temperatureOf(request);
+  const reproducible = isReproducible(request);
+  const grammarTime = createGrammarTime(request, () => performance.now());
+  const steps = await evaluate({
+    ...acquired,
+    tokens,
+    chunkTokens,
+    batching,
+    reproducible,
+    alone: request.seed !== undefined || (reproducible && dependencies.greedyRunsAlone),
+    sampling: {
+      ...samplingOptions({ request, model, generated, maxTokens, randomSeed }),
+      // Called when the model has been evaluated and a token is about to be chosen.
+      grammarEvaluationState: () => {
+        if (grammar.state !== undefined) grammarTime.begin();
+        return grammar.state;
+      },
+    },
+    probabilities: request.logprobs !== undefined,
+    mayRunAhead: () => isPlainText && usage.completionTokens + 1 < maxTokens,
+    signal,
+  });
+  try {
+    let replacement: Token[] | undefined;
+    while (true) {
+      const step = await steps.next(replacement);
+      grammarTime.end();
+      if (step === undefined) return { cut: false };
+      const { token, probabilities } = step;
+      generated.push(token);
+      usage.completionTokens++;
+      sink.used({ ...usage });
+      const logprob =
+        request.logprobs && probabilities
+          ? tokenLogprob({ vocabulary, token, probabilities, temperature, top: request.logprobs.top })
+          : undefined;
+      const control = vocabulary.control(token);
+      // A grammar matches a control token by its text, so inside a grammar it is text.
+      const bytes = control !== undefined && grammar.state ? Buffer.from(control) : vocabulary.bytes(token);
+      const written = output.push({ bytes, control, logprob });
+      for (const event of reasoning.take(written.events)) {
+        const taken = sink.deliver(event);
+        if (taken !== undefined) await taken;
+      }
+      if (written.done) return { cut: false, stopSequence: written.stopSequence };
+      await grammar.follow(output.callGrammar);
+      replacement = replacementTokens(tokenizer, token, written);
+      // Inserted text counts as generated and must fit.
+      const inserted = (replacement?.length ?? 1) - 1;
+      if (usage.completionTokens + inserted >= maxTokens) return { cut: true };
+      usage.completionTokens += inserted;
+    }
+  } finally {
+    await steps.end();
+  }
+}
+
+/** The tokens that replace the generated one when fixed text follows it. */
+function replacementTokens(
+  tokenizer: PromptTokenizer,
+  token: Token,
+  { insert, kept }: OutputStep,
+): Token[] | undefined {
+  if (insert === undefined) return undefined;
+  if (kept === undefined) return [token, ...tokenizer.continuation(insert)];
+  const [first = { text: '', literal: true }, ...rest] = insert;
+  return tokenizer.continuation([{ ...first, text: kept + first.text }, ...rest]);
+}
