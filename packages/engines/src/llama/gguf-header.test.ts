@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { text, unsigned32, unsigned64 } from './gguf-encoding.ts';
 import { ggufParts, readGgufHeader } from './gguf-header.ts';
 import { ggufFile } from './testing/gguf-file.ts';
 
@@ -47,6 +48,34 @@ describe('the header of a GGUF file', () => {
     const cut = put(ggufFile({ 'general.architecture': 'llama', 'llama.context_length': 2048 }));
     truncateSync(cut, 40);
     expect(readGgufHeader(cut)).toBeUndefined();
+  });
+});
+
+describe('a GGUF file with absurd counts', () => {
+  const [BYTE, TEXT, ARRAY] = [0, 8, 9];
+  const counted = (count: bigint) => {
+    const buffer = Buffer.alloc(8);
+    buffer.writeBigUInt64LE(count);
+    return buffer;
+  };
+  const array = (type: number, items: bigint, content = Buffer.alloc(0)) =>
+    Buffer.concat([text('x'), unsigned32(ARRAY), unsigned32(type), counted(items), content]);
+  const architecture = Buffer.concat([text('general.architecture'), unsigned32(TEXT), text('llama')]);
+  const fileOf = (entry: Buffer) =>
+    Buffer.concat([Buffer.from('GGUF'), unsigned32(3), unsigned64(0), unsigned64(2), entry, architecture]);
+
+  it.each([
+    ['more texts than the file could hold', fileOf(array(TEXT, 2n ** 60n, Buffer.alloc(20_000_000)))],
+    ['more bytes than the file has', fileOf(array(BYTE, 2n ** 40n))],
+    ['a count with the highest bit', fileOf(array(TEXT, 2n ** 64n - 1n))],
+    ['more texts than any model has', fileOf(array(TEXT, 2_000_001n, Buffer.alloc(16_000_008)))],
+    ['arrays of arrays', fileOf(array(ARRAY, 1n, Buffer.concat([unsigned32(ARRAY), counted(1n)])))],
+    ['a key with the highest bit in its length', fileOf(counted(2n ** 64n - 8n))],
+  ])('is refused at once: %s', (_name, bytes) => {
+    const path = put(bytes);
+    const startedAt = performance.now();
+    expect(readGgufHeader(path)).toBeUndefined();
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
   });
 });
 

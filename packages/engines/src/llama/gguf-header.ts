@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
 /** What the metadata of a GGUF file says of its model. */
 export interface GgufHeader {
@@ -12,6 +12,8 @@ export interface GgufHeader {
 const MAGIC = 'GGUF';
 const CHUNK_BYTES = 64 * 1024;
 const MAX_ENTRIES = 10_000;
+/** In all arrays. The largest vocabularies have a quarter of a million. */
+const MAX_TEXTS = 2_000_000;
 const MAX_STRING_BYTES = 16 * 1024 * 1024;
 const STRING = 8;
 const ARRAY = 9;
@@ -24,14 +26,18 @@ const PART = /-\d{5}-of-(\d{5})\.gguf$/;
 
 class GgufError extends Error {}
 
-/** Up to this many bytes from a position; fewer at the end. */
-type Read = (position: number, bytes: number) => Buffer;
+interface Source {
+  bytes: number;
+  /** Up to this many bytes from a position; fewer at the end. */
+  read(position: number, bytes: number): Buffer;
+}
 
 /** Reads forwards; what is skipped is not read. */
-function createCursor(read: Read) {
+function createCursor({ read, bytes: total }: Source) {
   let chunk: Buffer = Buffer.alloc(0);
   let start = 0;
   let position = 0;
+  let texts = 0;
 
   function take(bytes: number): Buffer {
     if (position < start || position + bytes > start + chunk.length) {
@@ -55,27 +61,32 @@ function createCursor(read: Read) {
 
   function skip(type: number): void {
     const size = SIZES[type];
-    if (size !== undefined) {
-      position += size;
-    } else if (type === STRING) {
-      const bytes = unsigned64();
-      position += bytes;
-    } else if (type === ARRAY) {
-      skipArray();
-    } else {
-      throw new GgufError(`There is no type ${type}`);
-    }
+    if (size !== undefined) position += size;
+    else if (type === STRING) skipText();
+    else if (type === ARRAY) skipArray();
+    else throw new GgufError(`There is no type ${type}`);
+  }
+
+  function skipText(): void {
+    const bytes = unsigned64();
+    position += bytes;
   }
 
   function skipArray(): void {
     const itemType = unsigned32();
     const items = unsigned64();
     const size = SIZES[itemType];
+    // A text has at least its length.
+    if (items * (size ?? 8) > total - position) throw new GgufError('An array is larger than the file');
     if (size !== undefined) {
       position += size * items;
       return;
     }
-    for (let index = 0; index < items; index += 1) skip(itemType);
+    // llama.cpp knows no arrays of arrays.
+    if (itemType !== STRING) throw new GgufError(`There are no arrays of type ${itemType}`);
+    texts += items;
+    if (texts > MAX_TEXTS) throw new GgufError('There are too many texts');
+    for (let index = 0; index < items; index += 1) skipText();
   }
 
   return { take, unsigned32, unsigned64, text, skip };
@@ -102,9 +113,12 @@ export function readGgufHeader(path: string): GgufHeader | undefined {
     return undefined;
   }
   try {
-    return tryParse((position, bytes) => {
-      const buffer = Buffer.alloc(bytes);
-      return buffer.subarray(0, readSync(descriptor, buffer, 0, bytes, position));
+    return tryParse({
+      bytes: fstatSync(descriptor).size,
+      read(position, bytes) {
+        const buffer = Buffer.alloc(bytes);
+        return buffer.subarray(0, readSync(descriptor, buffer, 0, bytes, position));
+      },
     });
   } finally {
     closeSync(descriptor);
@@ -113,11 +127,14 @@ export function readGgufHeader(path: string): GgufHeader | undefined {
 
 /** The same from the first bytes of a file, for one that is not here yet. Undefined when they are too few. */
 export const parseGgufHeader = (beginning: Buffer): GgufHeader | undefined =>
-  tryParse((position, bytes) => beginning.subarray(position, position + bytes));
+  tryParse({
+    bytes: beginning.length,
+    read: (position, bytes) => beginning.subarray(position, position + bytes),
+  });
 
-function tryParse(read: Read): GgufHeader | undefined {
+function tryParse(source: Source): GgufHeader | undefined {
   try {
-    return parse(createCursor(read));
+    return parse(createCursor(source));
   } catch (error) {
     if (error instanceof GgufError) return undefined;
     throw error;
