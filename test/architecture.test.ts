@@ -234,12 +234,12 @@ describe('the rooms', () => {
   });
 
   it('keep the folders of a driver in one direction', () => {
-    const folderOf = (path: string) => /^engines\/\w+\/[\w-]+\//.exec(path)?.[0];
+    const folderOf = (path: string) => /^engines\/[\w-]+\/[\w-]+\//.exec(path)?.[0];
     const next = new Map<string, Set<string>>();
-    for (const { from, specifier } of imports) {
-      const [folder, target] = [folderOf(from), folderOf(join(dirname(from), specifier))];
+    for (const { from, to } of inner) {
+      const [folder, target] = [folderOf(from), folderOf(to)];
       if (folder === undefined || target === undefined || folder === target) continue;
-      if (dirname(folder) === dirname(target)) next.set(folder, (next.get(folder) ?? new Set()).add(target));
+      next.set(folder, (next.get(folder) ?? new Set()).add(target));
     }
     const reaches = (folder: string, goal: string, seen = new Set<string>()): boolean =>
       [...(next.get(folder) ?? [])].some((each) => {
@@ -248,7 +248,8 @@ describe('the rooms', () => {
         seen.add(each);
         return reaches(each, goal, seen);
       });
-    expect([...next.keys()].filter((folder) => /llama|onnx/.test(folder) && reaches(folder, folder))).toEqual([]);
+    expect(next.size).toBeGreaterThan(4);
+    expect([...next.keys()].filter((folder) => reaches(folder, folder))).toEqual([]);
   });
 
   it('keep clocks, timers and randomness out of domain', () => {
