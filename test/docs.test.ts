@@ -61,7 +61,9 @@ describe('the documentation', () => {
 
   // Decision records speak of the code of their day.
   it.each(pages.filter((page) => !page.startsWith('docs/decisions/')))('%s names only files that exist', (page) => {
-    const named = [...read(page).matchAll(/`((?:src|test|bench|scripts|docs|catalog)\/[\w./-]+)`/g)];
+    const named = [
+      ...read(page).matchAll(/`((?:packages|test|bench|scripts|docs|catalog|deploy|training)\/[\w./-]+)`/g),
+    ];
     expect(named.map(([, path = '']) => path).filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 });

@@ -46,7 +46,7 @@ it('docs/operating.md lists what is in data_dir', async () => {
   const made = (await readdir(server.dataDir)).filter((name) => !/-(wal|shm)$/.test(name));
   expect(made.filter((name) => !listed.includes(name))).toEqual([]);
   // The others appear with several workers, added models or many cores.
-  const source = globSync('src/**/*.ts', { cwd: ROOT, exclude: ['**/*.test.ts'] })
+  const source = globSync('packages/*/src/**/*.ts', { cwd: ROOT, exclude: ['**/*.test.ts'] })
     .map((path) => readFileSync(join(ROOT, path), 'utf8'))
     .join('\n');
   const named = (name: string) => new RegExp(`['\`}-]${name.replace(/^.*sqlite-/, '').replace('.', '\\.')}['\`]`);
