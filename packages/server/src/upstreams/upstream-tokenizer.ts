@@ -1,9 +1,10 @@
+import { reservedTokens } from '@baobab/core/domain/text-size.ts';
 import type { CallContext, ChatRequest } from '@baobab/core/engine/engine.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import type { Ask, Dialect } from './dialects/dialect.ts';
 import type { Upstream } from './routing/upstream.ts';
 import { createUpstreamCall, type UpstreamCall } from './routing/upstream-call.ts';
-import { billedPromptTokensAtLeast, billedTokensAtLeast } from './token-estimate.ts';
+import { billedPromptTokensAtLeast, billedTokensAtLeast, imageTokens } from './token-estimate.ts';
 
 const COUNT_TIMEOUT_MS = 2_000;
 
@@ -19,6 +20,40 @@ const askOver =
   (call: UpstreamCall, field: FieldPath): Ask =>
   async (route, body) =>
     (await call.fetchJson({ base: 'root', route, body: JSON.stringify(body), field })).json;
+
+/** The tokens of a prompt that the upstream has, without its template. */
+export async function countPrompt(
+  { prompt }: ChatRequest,
+  call: UpstreamCall,
+  { field, estimate }: { field: FieldPath; estimate: number },
+): Promise<number> {
+  if ('tokens' in prompt) return prompt.tokens.length;
+  const messages = 'text' in prompt ? [] : prompt.messages;
+  const text = 'text' in prompt ? prompt.text : messages.map((message) => message.content).join('\n');
+  try {
+    const counted = (await countAtUpstream(call, [text], field))?.[0];
+    return counted === undefined ? estimate : messages.reduce((sum, message) => sum + imageTokens(message), counted);
+  } catch {
+    return estimate;
+  }
+}
+
+/** By default /completions stops after 16 tokens, so "as many as fit" has to be a number. */
+export async function withRoomLeft(
+  request: ChatRequest,
+  call: UpstreamCall,
+  { contextLength, field }: { contextLength: number; field: FieldPath },
+): Promise<ChatRequest> {
+  const promptTokens = await countPrompt(request, call, { field, estimate: mostPromptTokens(request) });
+  return { ...request, maxTokens: Math.max(1, contextLength - promptTokens) };
+}
+
+/** Twice the tokens of English text, or the most that a text in another script has. */
+function mostPromptTokens(request: ChatRequest): number {
+  const { prompt } = request;
+  if (!('text' in prompt)) return billedPromptTokensAtLeast(request);
+  return Math.max(Math.ceil(prompt.text.length / 2), reservedTokens(prompt.text));
+}
 
 export interface TokenCounterOptions {
   slug: string;

@@ -1,4 +1,3 @@
-import { reservedTokens } from '@baobab/core/domain/text-size.ts';
 import type {
   CallContext,
   ChatCapability,
@@ -14,13 +13,12 @@ import { prefixKey } from '../routing/affinity.ts';
 import type { CachedTokensEstimate } from '../routing/prefix-memory.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { billedPromptTokensAtLeast, imageTokens } from '../token-estimate.ts';
-import { countAtUpstream } from '../upstream-tokenizer.ts';
+import { billedPromptTokensAtLeast } from '../token-estimate.ts';
+import { countPrompt, withRoomLeft } from '../upstream-tokenizer.ts';
 import { type ChatChunks, createChatChunks } from './answer.ts';
+import { createAnswerFilter } from './answer-filter.ts';
 import { chatBody, isStreamed } from './request.ts';
-import { createEventScrubber } from './scrubbed-events.ts';
 import { type ChatReader, createStreamReader, createWholeReader } from './stream.ts';
-import { createWrittenCall } from './written-call.ts';
 
 const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
 
@@ -62,37 +60,33 @@ class RoutedGeneration {
     }
     const [{ reader, events: firstEvents }, call] = opened;
     const { usage } = reader.chunks;
-    const { credentials } = call.upstream;
-    const scrubber = credentials.length > 0 ? createEventScrubber(credentials) : undefined;
-    const written = createWrittenCall(request);
-    let wholeText = '';
+    const filter = createAnswerFilter(request, call.upstream.credentials);
     const hand = (events: readonly ChatEvent[]): boolean | Promise<boolean> => {
-      const seen = scrubber?.push(events) ?? events;
-      if (request.wholeAnswer) wholeText += textOf(seen);
-      const handed = handEach(written?.push(seen) ?? seen, sink);
-      return handed instanceof Promise ? handed.then(() => !written?.isIdle) : !written?.isIdle;
+      const handed = handEach(filter.push(events), sink);
+      return handed instanceof Promise ? handed.then(() => filter.wantsMore) : filter.wantsMore;
     };
     let failure: UpstreamFailure | undefined;
     try {
       await sink.deliver({ type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens });
       let isWanted = firstEvents !== undefined && (await hand(firstEvents));
+      // Nearly all events come with `deliver`. What it leaves is the end of the answer, or the reason why it broke off.
       if (isWanted) await reader.deliver(hand);
-      while (isWanted && !written?.isIdle) {
+      while (isWanted && filter.wantsMore) {
         const events = await reader.read();
         isWanted = events !== undefined && (await hand(events));
       }
-      if (scrubber !== undefined)
-        for (const event of scrubber.end()) await handEach(written?.push([event]) ?? [event], sink);
-      if (written !== undefined) await handEach(written.end(), sink);
+      const held = filter.end();
+      if (held.length > 0) await handEach(held, sink);
       if (!reader.chunks.promptIsCounted) {
-        usage.promptTokens = await countPrompt(request, call, this.#estimatedPromptTokens);
+        const estimate = this.#estimatedPromptTokens;
+        usage.promptTokens = await countPrompt(request, call, { field: fieldOf(request), estimate });
       }
       const { reason: given, stopSequence } = reader.chunks;
       if (given !== undefined || reader.chunks.done) {
         call.upstream.learned.reportsCachedTokens = reader.chunks.cachedIsCounted;
         call.upstream.prefixes?.observe(usage.cachedTokens);
       }
-      const reason = written?.isCall ? 'tool_calls' : (given ?? 'stop');
+      const reason = filter.isCall ? 'tool_calls' : (given ?? 'stop');
       await sink.deliver({
         type: 'end',
         reason,
@@ -102,12 +96,12 @@ class RoutedGeneration {
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       failure = error;
-      if (written !== undefined && error.kind !== 'cancelled') await handEach(written.release(), sink);
+      if (error.kind !== 'cancelled') await handEach(filter.release(), sink);
       if (error.kind === 'reset' || error.kind === 'broken') {
         throw errors.modelUnavailable(this.#route.slug, 'its answer broke off', error);
       }
       // A client that streams has the text already.
-      throw error.kind === 'unparsed' ? error.apiError.withQuote(wholeText) : error.apiError;
+      throw error.kind === 'unparsed' ? error.apiError.withQuote(filter.wholeText) : error.apiError;
     } finally {
       reader.close();
       call.release(failure);
@@ -152,8 +146,11 @@ class RoutedGeneration {
     const request = this.#request;
     const { learned } = call.upstream;
     const isChat = 'messages' in request.prompt;
-    const bounded = isChat || request.maxTokens !== undefined ? request : await fillContext(route, request, call);
     const field = fieldOf(request);
+    const bounded =
+      isChat || request.maxTokens !== undefined
+        ? request
+        : await withRoomLeft(request, call, { contextLength: route.contextLength, field });
     const { beforeChat } = call.upstream.dialect;
     if (beforeChat !== undefined) {
       const { contextLength } = route;
@@ -196,9 +193,6 @@ class RoutedGeneration {
   }
 }
 
-const textOf = (events: readonly ChatEvent[]): string =>
-  events.map((event) => (event.type === 'text-delta' ? event.text : '')).join('');
-
 const fieldOf = ({ prompt }: ChatRequest): FieldPath => ['messages' in prompt ? 'messages' : 'prompt'];
 
 /** Without a promise while the sink returns none. */
@@ -212,30 +206,4 @@ function handEach(events: readonly ChatEvent[], sink: GenerationSink): void | Pr
 async function handRest(taken: Promise<void>, rest: readonly ChatEvent[], sink: GenerationSink): Promise<void> {
   await taken;
   for (const event of rest) await sink.deliver(event);
-}
-
-/** By default /completions stops after 16 tokens, so "as many as fit" has to be a number. */
-async function fillContext(route: Route, request: ChatRequest, call: UpstreamCall): Promise<ChatRequest> {
-  const promptTokens = await countPrompt(request, call, mostPromptTokens(request));
-  return { ...request, maxTokens: Math.max(1, route.contextLength - promptTokens) };
-}
-
-/** Twice the tokens of English text, or the most that a text in another script has. */
-const mostPromptTokens = (request: ChatRequest): number => {
-  const { prompt } = request;
-  if (!('text' in prompt)) return billedPromptTokensAtLeast(request);
-  return Math.max(Math.ceil(prompt.text.length / 2), reservedTokens(prompt.text));
-};
-
-async function countPrompt(request: ChatRequest, call: UpstreamCall, estimate: number): Promise<number> {
-  const { prompt } = request;
-  if ('tokens' in prompt) return prompt.tokens.length;
-  const messages = 'text' in prompt ? [] : prompt.messages;
-  const text = 'text' in prompt ? prompt.text : messages.map((message) => message.content).join('\n');
-  try {
-    const counted = (await countAtUpstream(call, [text], fieldOf(request)))?.[0];
-    return counted === undefined ? estimate : messages.reduce((sum, message) => sum + imageTokens(message), counted);
-  } catch {
-    return estimate;
-  }
 }
