@@ -3,10 +3,9 @@ import type { StoredFile } from '@baobab/core/domain/file.ts';
 import type { FileRepository } from '@baobab/core/ports/files.ts';
 import type { FilesService } from '../files/files.ts';
 import { type BatchEndDependencies, createBatchEnd } from './batch-end.ts';
-import type { BatchShare } from './batch-share.ts';
 import type { LineSignals } from './line-run.ts';
 import { createResultWriter } from './result-writer.ts';
-import { createSliceRun, type SliceRunDependencies } from './slice-run.ts';
+import { type BatchShare, createSliceRun, type SliceRunDependencies } from './slice-run.ts';
 import { validateInput } from './validation.ts';
 
 export interface BatchJobDependencies extends BatchEndDependencies, Omit<SliceRunDependencies, 'batches' | 'files'> {
@@ -14,8 +13,18 @@ export interface BatchJobDependencies extends BatchEndDependencies, Omit<SliceRu
   files: Pick<FilesService, 'open' | 'store'>;
 }
 
+/**
+ * What interrupts a job. The runner fires them; no signal but `abort` touches a line that runs.
+ *
+ * | when | stop | pause | yield | abort | what the job does |
+ * |---|---|---|---|---|---|
+ * | the batch was cancelled, or its window has ended | x | | | | ends the batch with the results it has |
+ * | another account is next | | | x | | ends a validation, gives its slices back, continues later |
+ * | the server stops | x | x | | after the grace period | leaves the batch as it is, and gives it back |
+ * | another process has taken over the batch or a slice | x | x | | x | leaves the batch as it is |
+ */
 export interface JobSignals extends LineSignals {
-  /** Leave everything as it is: the server stops, or another process has taken over. */
+  /** Leave everything as it is. */
   pause: AbortSignal;
   /** Start no more lines, but finish a validation, which would begin again. */
   yield: AbortSignal;

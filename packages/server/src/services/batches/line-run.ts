@@ -47,16 +47,16 @@ export interface LineSignals {
 }
 
 /** A batch and the account that it belongs to, if its key may still be used. */
-export interface OwnedBatch {
+export interface AccountBatch {
   batch: Batch;
-  owner: Account | undefined;
+  account: Account | undefined;
 }
 
 export interface LineRun {
-  withOwner(batch: Batch): Promise<OwnedBatch>;
+  withAccount(batch: Batch): Promise<AccountBatch>;
   /** Waits for a slot and holds it while the line runs. Undefined: it was stopped and may run again. */
   run(
-    owned: OwnedBatch,
+    batch: AccountBatch,
     line: { number: number; request: BatchRequest },
     signals: LineSignals,
   ): Promise<LineResult | undefined>;
@@ -66,14 +66,14 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
   const { executor, authority, lanes, laneOf, discountPercent, clock, steadyClock, logger, requests } = dependencies;
 
   return {
-    async withOwner(batch) {
+    async withAccount(batch) {
       // A key that may not be used any more fails when the line runs.
       const principal = await authority.principal(batch.keyId, []).catch(() => undefined);
-      return { batch, owner: principal?.account };
+      return { batch, account: principal?.account };
     },
-    async run({ batch, owner }, { number, request }, { stop, abort }) {
+    async run({ batch, account }, { number, request }, { stop, abort }) {
       const takeSlot = () =>
-        lanes.take(laneOf(request.body, owner), { accountId: batch.accountId, batchId: batch.id }, stop);
+        lanes.take(laneOf(request.body, account), { accountId: batch.accountId, batchId: batch.id }, stop);
       let slot = await takeSlot();
       if (slot === undefined) return undefined;
       let counted = 0;

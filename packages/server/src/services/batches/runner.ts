@@ -8,9 +8,9 @@ import { LeaseLostError } from '@baobab/core/ports/store-errors.ts';
 import { createLineLanes } from '../../admission/line-lanes.ts';
 import { createWakeablePoll } from '../processes/wakeable-poll.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
-import { type BatchShare, createBatchShare } from './batch-share.ts';
 import { createKeyAuthority, type KeyAuthorityDependencies } from './key-authority.ts';
 import { createLineRun, type LineRunDependencies } from './line-run.ts';
+import { type BatchShare, createBatchShare } from './slice-run.ts';
 
 export interface BatchRunner {
   /** Begins to claim batches and to work on them. */
@@ -53,8 +53,8 @@ const RETRY_MS = 5_000;
 interface RunningJob {
   batch: Batch;
   share: BatchShare;
-  /** Cancelled or expired: no new lines. */
-  stop: AbortController;
+  /** Cancelled or expired. */
+  over: AbortController;
   /** Another process has taken over the batch or a slice. */
   lost: AbortController;
   /** Another account is next. The batch continues later. */
@@ -78,8 +78,9 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
   const running = new Map<string, RunningJob>();
   /** When batches whose job failed are tried again. */
   const retries = new Map<string, number>();
-  const pause = new AbortController();
-  const abort = new AbortController();
+  /** The server stops, and then its grace period ends. */
+  const stopping = new AbortController();
+  const graceOver = new AbortController();
   let adjusting: NodeJS.Timeout | undefined;
 
   async function release({ owned }: BatchShare): Promise<void> {
@@ -91,12 +92,12 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     }
   }
 
-  async function run({ batch, share, stop, lost, yielded }: Omit<RunningJob, 'done'>): Promise<void> {
-    const paused = AbortSignal.any([lost.signal, pause.signal]);
+  async function run({ batch, share, over, lost, yielded }: Omit<RunningJob, 'done'>): Promise<void> {
+    const paused = AbortSignal.any([lost.signal, stopping.signal]);
     try {
       await work(share, {
-        stop: AbortSignal.any([stop.signal, paused]),
-        abort: AbortSignal.any([lost.signal, abort.signal]),
+        stop: AbortSignal.any([over.signal, paused]),
+        abort: AbortSignal.any([lost.signal, graceOver.signal]),
         pause: paused,
         yield: yielded.signal,
       });
@@ -115,8 +116,8 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
 
   function begin(batch: Batch, whole: boolean): void {
     const share = createBatchShare({ id: batch.id, ownerId }, whole);
-    const [stop, lost, yielded] = [new AbortController(), new AbortController(), new AbortController()];
-    const job = { batch, share, stop, lost, yielded, startedAt: steadyClock.now() };
+    const [over, lost, yielded] = [new AbortController(), new AbortController(), new AbortController()];
+    const job = { batch, share, over, lost, yielded, startedAt: steadyClock.now() };
     const done = run(job).finally(() => {
       running.delete(batch.id);
       polling.wake();
@@ -134,8 +135,8 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
   async function poll(): Promise<void> {
     const cancelled = await batches.cancelled([...running.keys()]);
     const now = clock.now();
-    for (const [id, { batch, stop }] of running) if (cancelled.has(id) || now >= batch.expiresAt) stop.abort();
-    if (pause.signal.aborted) return;
+    for (const [id, { batch, over }] of running) if (cancelled.has(id) || now >= batch.expiresAt) over.abort();
+    if (stopping.signal.aborted) return;
     // Results could not be stored.
     if ((await space?.status())?.isLow) return;
     for (const [id, at] of retries) if (steadyClock.now() >= at) retries.delete(id);
@@ -153,16 +154,16 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     const holding = [...running.keys(), ...retries.keys()];
     const claimed = await batches.claim({ ...search, ownerId, leaseUntil: now + identity.leaseMs, holding });
     for (const batch of claimed) {
-      if (pause.signal.aborted) await release(createBatchShare({ id: batch.id, ownerId }, true));
+      if (stopping.signal.aborted) await release(createBatchShare({ id: batch.id, ownerId }, true));
       else begin(batch, true);
     }
-    if (claimed.length >= limit || pause.signal.aborted) return claimed.length > 0;
+    if (claimed.length >= limit || stopping.signal.aborted) return claimed.length > 0;
     const joined = await batchSlices.joinable({
       ...search,
       limit: limit - claimed.length,
       holding: [...running.keys(), ...retries.keys()],
     });
-    if (!pause.signal.aborted) for (const batch of joined) begin(batch, false);
+    if (!stopping.signal.aborted) for (const batch of joined) begin(batch, false);
     return claimed.length + joined.length > 0;
   }
 
@@ -193,9 +194,9 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
       await batchSlices.releaseOthers(ownerId);
     },
     async stop(graceMs) {
-      pause.abort();
+      stopping.abort();
       clearInterval(adjusting);
-      const deadline = setTimeout(() => abort.abort(), graceMs);
+      const deadline = setTimeout(() => graceOver.abort(), graceMs);
       await polling.stop();
       await Promise.all([...running.values()].map(({ done }) => done));
       clearTimeout(deadline);

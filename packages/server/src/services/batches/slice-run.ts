@@ -2,13 +2,13 @@ import type { Batch } from '@baobab/core/domain/batch.ts';
 import { type BatchRequest, LINE_EXPIRED, succeeded } from '@baobab/core/domain/batch-line.ts';
 import type { StoredFile } from '@baobab/core/domain/file.ts';
 import type { BatchSlice, BatchSliceRepository } from '@baobab/core/ports/batch-slices.ts';
+import type { OwnedBatch } from '@baobab/core/ports/batches.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import { createRepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
 import { createOutagePatience } from '../processes/outage-patience.ts';
-import type { BatchShare } from './batch-share.ts';
 import type { LineFormat } from './line-format.ts';
 import type { LineRun, LineSignals } from './line-run.ts';
 import { LineWindow } from './line-window.ts';
@@ -27,6 +27,24 @@ export interface SliceRunDependencies
   clock: Clock;
   logger: Pick<Logger, 'info' | 'error'>;
 }
+
+/** What this process holds of a batch: the whole batch, or some of its slices. */
+export interface BatchShare {
+  owned: OwnedBatch;
+  /** Only this process works on the batch: it validates it or writes its result files. */
+  whole: boolean;
+  /** First lines of the slices whose lines run or wait. */
+  running: Set<number>;
+  /** First lines of the slices that have all their results, until these are recorded. */
+  storing: Set<number>;
+}
+
+export const createBatchShare = (owned: OwnedBatch, whole: boolean): BatchShare => ({
+  owned,
+  whole,
+  running: new Set(),
+  storing: new Set(),
+});
 
 /** A batch in progress and what this process holds of it. */
 export interface SliceJob {
@@ -96,7 +114,7 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
   }
 
   async function run({ batch, input, share }: SliceJob, signals: LineSignals): Promise<void> {
-    const owned = await lineRun.withOwner(batch);
+    const accountBatch = await lineRun.withAccount(batch);
     const results = writerOf(share, signals.stop);
     const perModel = LINES_PER_SLOT * concurrency;
     const window = new LineWindow({ perModel, maxLines: MAX_SHARES * perModel, maxBytes: MAX_WINDOW_BYTES });
@@ -106,7 +124,7 @@ export function createSliceRun(dependencies: SliceRunDependencies): SliceRun {
 
     /** False: it was stopped and has no result. */
     async function runLine(line: PendingLine, { firstLine }: BatchSlice): Promise<boolean> {
-      const result = await lineRun.run(owned, line, { stop, abort: signals.abort });
+      const result = await lineRun.run(accountBatch, line, { stop, abort: signals.abort });
       if (result === undefined) return false;
       const id = createId('batch_req', clock.now());
       const bytes = format.write({ id, customId: line.request.customId, result });
