@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely';
-import type { Bucket, Grouping } from '../packages/core/src/domain/usage-window.ts';
+import type { DimensionName } from '../packages/core/src/domain/measures.ts';
+import type { Bucket } from '../packages/core/src/domain/usage-window.ts';
 import type { UsageQuery } from '../packages/core/src/ports/usage.ts';
 import type { Tables } from '../packages/server/src/adapters/sql/shared/tables.ts';
-import { usageQuery } from '../packages/server/src/adapters/sql/shared/usage.ts';
+import { usageQuery } from '../packages/server/src/adapters/sql/shared/usage-statement.ts';
 import { openStore } from '../packages/server/src/adapters/store.ts';
 import { pick, randomRow } from './random-row.ts';
 
@@ -39,7 +40,7 @@ try {
   const seconds = (performance.now() - filled) / 1000;
   console.log(`${ROWS} rows written in ${seconds.toFixed(1)} s: ${Math.round(ROWS / seconds)} rows/s`);
 
-  const reports: [Bucket, Grouping[]][] = [
+  const reports: [Bucket, DimensionName[]][] = [
     ['day', []],
     ['month', ['model']],
     ['day', ['model', 'region', 'key']],

@@ -64,7 +64,7 @@ const SERVER: Record<string, Arrows> = {
   models: { code: ['errors', 'runtime'], types: ['domain', 'ports'] },
   control: { code: ['runtime'], types: ['engine'] },
   logging: { code: ['domain', 'errors', 'runtime'] },
-  metrics: { code: ['runtime'], types: ['fleet', 'services'] },
+  metrics: { code: ['domain', 'runtime'], types: ['fleet', 'services'] },
   fleet: {
     code: ['admission', 'drivers', 'engine', 'errors', 'host', 'runtime', 'upstreams'],
     types: ['domain', 'ports'],

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DimensionName } from '../../packages/core/src/domain/measures.ts';
 import { usageBucketBounds } from '../../packages/core/src/domain/time/zoned-bucket.ts';
-import { type Bucket, bucketIndex, type Grouping } from '../../packages/core/src/domain/usage-window.ts';
+import { type Bucket, bucketIndex } from '../../packages/core/src/domain/usage-window.ts';
 import type { Ledger, LedgerRow } from '../../packages/core/src/ports/ledger.ts';
 import type { AccountRepository, KeyRepository } from '../../packages/core/src/ports/repositories.ts';
 import type { UsageQuery, UsageReader, UsageRow } from '../../packages/core/src/ports/usage.ts';
@@ -183,7 +184,7 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
           fc.array(row, { minLength: 1, maxLength: 60 }),
           fc.tuple(time, time).filter(([one, other]) => one !== other),
           fc.constantFrom<Bucket>('hour', 'day', 'month'),
-          fc.subarray<Grouping>(['model', 'region', 'key']),
+          fc.subarray<DimensionName>(['model', 'region', 'key']),
           async (changes, times, bucket, groupBy) => {
             const accountId = freshAccount();
             const all = changes.map((change) => ledgerRow({ ...change, accountId }));

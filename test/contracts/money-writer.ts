@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { dirname, join } from 'node:path';
-import { NOTHING_USED } from '../../packages/core/src/domain/pricing.ts';
+import { NOTHING_USED } from '../../packages/core/src/domain/measures.ts';
 import { systemClock } from '../../packages/core/src/runtime/clock.ts';
 import { createDiskBlobStore } from '../../packages/server/src/adapters/blobs/disk.ts';
 import { openStore } from '../../packages/server/src/adapters/store.ts';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BUCKETS } from '../../packages/core/src/domain/usage-window.ts';
 import { acquireDataDirLock } from '../../packages/server/src/adapters/data-dir-lock.ts';
 import { auditListQuery } from '../../packages/server/src/adapters/sql/shared/audit/audit-log.ts';
-import { usageQuery } from '../../packages/server/src/adapters/sql/shared/usage.ts';
+import { usageQuery } from '../../packages/server/src/adapters/sql/shared/usage-statement.ts';
 import { openSqlite } from '../../packages/server/src/adapters/sql/sqlite/database.ts';
 import { MIGRATIONS } from '../../packages/server/src/adapters/sql/sqlite/migrations/index.ts';
 import { openStore } from '../../packages/server/src/adapters/store.ts';

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DimensionName } from '../../packages/core/src/domain/measures.ts';
 import { DAY_MS, HOUR_MS } from '../../packages/core/src/domain/time/durations.ts';
 import { offsetAt } from '../../packages/core/src/domain/time/time-zone.ts';
 import { hourShift, monthOfDay } from '../../packages/core/src/domain/time/zoned-bucket.ts';
-import { BUCKETS, type Bucket, type Grouping } from '../../packages/core/src/domain/usage-window.ts';
+import { BUCKETS, type Bucket } from '../../packages/core/src/domain/usage-window.ts';
 import { StoreUnavailableError } from '../../packages/core/src/errors/store-unavailable.ts';
 import type { Ledger } from '../../packages/core/src/ports/ledger.ts';
 import type { UsageQuery, UsageReader, UsageRow } from '../../packages/core/src/ports/usage.ts';
@@ -136,7 +137,7 @@ const anyQuery = fc.record<UsageQuery>({
   end: anyTime,
   bucket: fc.constantFrom<Bucket>('hour', 'day', 'month'),
   timeZone: fc.constantFrom(...ZONES),
-  groupBy: fc.subarray<Grouping>(['model', 'region', 'key', 'account']),
+  groupBy: fc.subarray<DimensionName>(['model', 'region', 'key', 'account']),
   accountId: fc.option(fc.constantFrom('acct_a', 'acct_b'), { nil: undefined }),
   model: fc.option(fc.constant('acme/one'), { nil: undefined }),
   region: fc.option(fc.constant('eu-1'), { nil: undefined }),

@@ -1,17 +1,27 @@
+import {
+  DIMENSIONS,
+  type DimensionName,
+  MEASURE_FIELDS,
+  MEASURE_NAMES,
+  MEASURES,
+  type MeasureName,
+  NOTHING_USED,
+  toFields,
+} from '@baobab/core/domain/measures.ts';
 import type { UsageBucket, UsageFigures } from '../api/types.ts';
 import { texts } from '../texts/en/texts.ts';
 import type { Series } from './plot.ts';
 
-export type Metric = 'cost' | 'requests' | 'tokens' | 'prompt' | 'completion' | 'cached' | 'audio';
+type Short = (typeof MEASURES)[MeasureName]['short'];
+export type Metric = 'cost' | 'requests' | 'tokens' | Short;
 
 const VALUES: Record<Metric, (figures: UsageFigures) => number> = {
   cost: ({ cost_usd }) => cost_usd,
   requests: ({ requests }) => requests,
   tokens: ({ prompt_tokens, completion_tokens }) => prompt_tokens + completion_tokens,
-  prompt: ({ prompt_tokens }) => prompt_tokens,
-  completion: ({ completion_tokens }) => completion_tokens,
-  cached: ({ cache_read_tokens }) => cache_read_tokens,
-  audio: ({ audio_seconds }) => audio_seconds,
+  ...(Object.fromEntries(
+    MEASURE_NAMES.map((name) => [MEASURES[name].short, (figures: UsageFigures) => figures[MEASURES[name].wireName]]),
+  ) as Record<Short, (figures: UsageFigures) => number>),
 };
 
 /** The metric of an address. A name that is none means the first. */
@@ -20,22 +30,14 @@ export const readMetric = (name: string | null): Metric =>
 
 export const metricValue = (figures: UsageFigures, metric: Metric): number => VALUES[metric](figures);
 
-export type Group = '' | 'model' | 'key' | 'region' | 'account';
+export type Group = '' | DimensionName;
 
 /** Which group a bucket belongs to, and what people call it. */
 export function groupOf(bucket: UsageBucket, group: Group): { id: string; label: string } {
-  switch (group) {
-    case 'model':
-      return { id: bucket.model ?? '', label: bucket.model ?? '' };
-    case 'key':
-      return { id: bucket.key ?? '', label: bucket.key_name ?? bucket.key ?? '' };
-    case 'region':
-      return { id: bucket.region ?? '', label: bucket.region ?? '' };
-    case 'account':
-      return { id: bucket.account ?? '', label: bucket.account_name ?? bucket.account ?? '' };
-    default:
-      return { id: '', label: '' };
-  }
+  if (group === '') return { id: '', label: '' };
+  const id = bucket[group] ?? '';
+  const { label } = DIMENSIONS[group];
+  return { id, label: (label === null ? undefined : bucket[`${group}_name` as 'key_name']) ?? id };
 }
 
 export interface GroupTotal extends UsageFigures {
@@ -43,14 +45,7 @@ export interface GroupTotal extends UsageFigures {
   label: string;
 }
 
-const FIGURES = [
-  'prompt_tokens',
-  'completion_tokens',
-  'cache_read_tokens',
-  'audio_seconds',
-  'requests',
-  'cost_usd',
-] as const;
+const FIGURES = [...MEASURE_FIELDS, 'requests', 'cost_usd'] as const;
 
 /** Sums of money are rounded to the nano-dollar: adding floats would show digits that no ledger row has. */
 const round = (usd: number) => Math.round(usd * 1e9) / 1e9;
@@ -62,10 +57,7 @@ export function groupTotals(buckets: UsageBucket[], group: Group): GroupTotal[] 
     const total = totals.get(id) ?? {
       id,
       label,
-      prompt_tokens: 0,
-      completion_tokens: 0,
-      cache_read_tokens: 0,
-      audio_seconds: 0,
+      ...toFields(NOTHING_USED),
       requests: 0,
       cost_usd: 0,
     };

@@ -1,3 +1,5 @@
+import type { PriceName } from './measures.ts';
+
 /** What the catalog knows of a model. Pure data; wire names exist only in http/ and in the YAML loader. */
 
 export const MODALITIES = ['chat', 'embedding', 'rerank', 'audio'] as const;
@@ -11,12 +13,7 @@ export interface Capabilities {
 }
 
 /** US dollars; null: this kind of use is not billed. */
-export interface Pricing {
-  promptPerMillion: number | null;
-  completionPerMillion: number | null;
-  cacheReadPerMillion: number | null;
-  audioPerMinute: number | null;
-}
+export type Pricing = Record<PriceName, number | null>;
 
 export type EngineTask = 'embedding' | 'late-interaction' | 'cross-encoder' | 'chat' | 'transcription';
 

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { type Consumption, NOTHING_USED } from './measures.ts';
 import type { Pricing } from './model.ts';
 import { decimalUnits } from './money.ts';
-import { type Consumption, costNanoUsd, NOTHING_USED } from './pricing.ts';
+import { costNanoUsd } from './pricing.ts';
 
 const pricing: Pricing = {
   promptPerMillion: 0.15,

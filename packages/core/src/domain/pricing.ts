@@ -1,30 +1,24 @@
+import { type Consumption, forEachMeasure, MEASURE_NAMES, MEASURES, type MeasureName } from './measures.ts';
 import type { Pricing } from './model.ts';
 import { decimalUnits } from './money.ts';
 
-/** What one request used. */
-export interface Consumption {
-  /** The whole prompt, including tokens read from the cache. */
-  promptTokens: number;
-  completionTokens: number;
-  cacheReadTokens: number;
-  /** Rounded up to whole seconds. */
-  audioSeconds: number;
-}
-
-export const NOTHING_USED: Consumption = { promptTokens: 0, completionTokens: 0, cacheReadTokens: 0, audioSeconds: 0 };
-
-/** Counts that are not given are zero. */
-export const consumptionOf = ({
-  promptTokens = 0,
-  completionTokens = 0,
-  cacheReadTokens = 0,
-  audioSeconds = 0,
-}: Partial<Consumption>): Consumption => ({ promptTokens, completionTokens, cacheReadTokens, audioSeconds });
-
 const UNITS_PER_NANO_USD = 10n ** 9n;
-const TOKENS_PER_PRICE = 1_000_000;
-const SECONDS_PER_MINUTE = 60n;
-const DENOMINATOR = UNITS_PER_NANO_USD * BigInt(TOKENS_PER_PRICE) * SECONDS_PER_MINUTE * 100n;
+
+/** What most requests are measured by. Their prices are for a million. */
+const TOKENS = ['promptTokens', 'completionTokens', 'cacheReadTokens'] as const satisfies readonly MeasureName[];
+type TokenPrices = Record<(typeof TOKENS)[number], number>;
+const PER_MILLION = 1_000_000;
+const OTHERS = MEASURE_NAMES.filter((name) => !(TOKENS as readonly string[]).includes(name));
+/** Prices are added up in fractions of this. */
+const COMMON_UNITS = OTHERS.reduce(
+  (product, name) => product * BigInt(MEASURES[name].price.units),
+  BigInt(PER_MILLION),
+);
+const DENOMINATOR = UNITS_PER_NANO_USD * COMMON_UNITS * 100n;
+/** Measures that count others too. */
+const WHOLES = MEASURE_NAMES.filter((name) => MEASURES[name].includes.length > 0);
+const wholesOf = (part: MeasureName) =>
+  WHOLES.filter((name) => (MEASURES[name].includes as readonly string[]).includes(part));
 
 /**
  * The exact price of a request in nano-USD: all parts are added as fractions of integers and the sum is rounded once, half
@@ -32,54 +26,56 @@ const DENOMINATOR = UNITS_PER_NANO_USD * BigInt(TOKENS_PER_PRICE) * SECONDS_PER_
  * cache-read price does not charge for them.
  */
 export function costNanoUsd(used: Consumption, pricing: Pricing, discountPercent = 0): number {
+  const prices = pricesOf(pricing);
+  if (discountPercent === 0 && prices.nano !== undefined) {
+    const cost = costOfTokens(used, prices.nano);
+    if (cost !== undefined) return cost;
+  }
   assertConsumption(used);
   if (!(Number.isInteger(discountPercent) && discountPercent >= 0 && discountPercent <= 100)) {
     throw new RangeError(`a discount of ${discountPercent} percent is not a whole number from 0 to 100`);
   }
-  const prices = pricesOf(pricing);
-  if (used.audioSeconds === 0 && discountPercent === 0 && prices.nano !== undefined) {
-    const cost = costOfTokens(used, prices.nano);
-    if (cost !== undefined) return cost;
-  }
   return costInUnits(used, prices.units, discountPercent);
 }
 
+const isCount = (amount: number): boolean => Number.isSafeInteger(amount) && amount >= 0;
+
 /**
- * The price of most requests, without BigInt, which takes longer than the rest of a bill. Every step is exact while the sum is
- * a safe integer. Undefined otherwise.
+ * The price of most requests: a short way for these three measures alone, without BigInt, which takes longer than the rest of a bill. Every
+ * step is exact while the sum is a safe integer. Undefined otherwise, for other measures, and for counts that are wrong.
  */
-function costOfTokens(used: Consumption, nano: Record<keyof Pricing, number>): number | undefined {
+function costOfTokens(used: Consumption, nano: TokenPrices): number | undefined {
+  const { promptTokens, completionTokens, cacheReadTokens } = used;
+  for (const name of OTHERS) if (used[name] !== 0) return undefined;
+  if (!isCount(promptTokens) || !isCount(completionTokens) || !isCount(cacheReadTokens)) return undefined;
+  if (cacheReadTokens > promptTokens) return undefined;
   const millionths =
-    (used.promptTokens - used.cacheReadTokens) * nano.promptPerMillion +
-    used.cacheReadTokens * nano.cacheReadPerMillion +
-    used.completionTokens * nano.completionPerMillion;
+    (promptTokens - cacheReadTokens) * nano.promptTokens +
+    cacheReadTokens * nano.cacheReadTokens +
+    completionTokens * nano.completionTokens;
   if (millionths > Number.MAX_SAFE_INTEGER) return undefined;
-  const rest = millionths % TOKENS_PER_PRICE;
-  return (millionths - rest) / TOKENS_PER_PRICE + (2 * rest >= TOKENS_PER_PRICE ? 1 : 0);
+  const rest = millionths % PER_MILLION;
+  return (millionths - rest) / PER_MILLION + (2 * rest >= PER_MILLION ? 1 : 0);
 }
 
 /** The price at any consumption, price and discount. */
-function costInUnits(used: Consumption, prices: Record<keyof Pricing, bigint>, discountPercent: number): number {
-  const perTokens =
-    charge(used.promptTokens - used.cacheReadTokens, prices.promptPerMillion) +
-    charge(used.cacheReadTokens, prices.cacheReadPerMillion) +
-    charge(used.completionTokens, prices.completionPerMillion);
-  const perSeconds = charge(used.audioSeconds, prices.audioPerMinute);
-
-  const numerator =
-    (perTokens * SECONDS_PER_MINUTE + perSeconds * BigInt(TOKENS_PER_PRICE)) * BigInt(100 - discountPercent);
+function costInUnits(used: Consumption, prices: readonly bigint[], discountPercent: number): number {
+  let sum = 0n;
+  for (const [index, name] of MEASURE_NAMES.entries()) {
+    if (used[name] !== 0) sum += BigInt(used[name]) * (prices[index] ?? 0n);
+  }
+  const numerator = sum * BigInt(100 - discountPercent);
   const rounded = (2n * numerator + DENOMINATOR) / (2n * DENOMINATOR);
   if (rounded > BigInt(Number.MAX_SAFE_INTEGER)) throw new RangeError('one request cannot cost nine million dollars');
   return Number(rounded);
 }
 
-const charge = (amount: number, units: bigint): bigint => (amount === 0 ? 0n : BigInt(amount) * units);
-
+/** What one of each measure costs, in the order of the table. What is a part of another is charged instead of it, not twice. */
 interface Prices {
-  /** In units of 10^-18 USD. */
-  units: Record<keyof Pricing, bigint>;
-  /** Undefined when one of them is not a safe integer. */
-  nano: Record<keyof Pricing, number> | undefined;
+  /** In units of 10^-18 USD for the common number of units. */
+  units: readonly bigint[];
+  /** For a million. Undefined when one of them is not a safe integer. */
+  nano: TokenPrices | undefined;
 }
 
 /** Prices are converted to integers once for each catalog entry, not for each request. */
@@ -88,34 +84,29 @@ const known = new WeakMap<Pricing, Prices>();
 function pricesOf(pricing: Pricing): Prices {
   const found = known.get(pricing);
   if (found !== undefined) return found;
-  const units = mapPrices(pricing, (price) => (price === null ? 0n : decimalUnits(price)));
-  const isWhole = Object.values(units).every(
+  const own = forEachMeasure((name) => decimalUnits(pricing[MEASURES[name].price.name] ?? 0));
+  const net = (name: MeasureName) => wholesOf(name).reduce((price, whole) => price - own[whole], own[name]);
+  const isWhole = Object.values(own).every(
     (each) => each % UNITS_PER_NANO_USD === 0n && each / UNITS_PER_NANO_USD <= BigInt(Number.MAX_SAFE_INTEGER),
   );
-  const nano = isWhole ? mapPrices(units, (each) => Number(each / UNITS_PER_NANO_USD)) : undefined;
-  const prices = { units, nano };
+  const prices = {
+    units: MEASURE_NAMES.map((name) => (net(name) * COMMON_UNITS) / BigInt(MEASURES[name].price.units)),
+    nano: isWhole ? forEachMeasure((name) => Number(own[name] / UNITS_PER_NANO_USD)) : undefined,
+  };
   known.set(pricing, prices);
   return prices;
 }
 
-const mapPrices = <From, To>(prices: Record<keyof Pricing, From>, map: (price: From) => To) => ({
-  promptPerMillion: map(prices.promptPerMillion),
-  completionPerMillion: map(prices.completionPerMillion),
-  cacheReadPerMillion: map(prices.cacheReadPerMillion),
-  audioPerMinute: map(prices.audioPerMinute),
-});
-
 /** Catches our own mistakes before they reach a bill. */
 function assertConsumption(used: Consumption): void {
-  assertCount('promptTokens', used.promptTokens);
-  assertCount('completionTokens', used.completionTokens);
-  assertCount('cacheReadTokens', used.cacheReadTokens);
-  assertCount('audioSeconds', used.audioSeconds);
-  if (used.cacheReadTokens > used.promptTokens) {
-    throw new RangeError(`${used.cacheReadTokens} cached tokens in a prompt of ${used.promptTokens}`);
+  for (const name of MEASURE_NAMES) {
+    const amount = used[name];
+    if (!(Number.isSafeInteger(amount) && amount >= 0))
+      throw new RangeError(`${name} is ${amount}, not a whole number`);
   }
-}
-
-function assertCount(kind: keyof Consumption, amount: number): void {
-  if (!(Number.isSafeInteger(amount) && amount >= 0)) throw new RangeError(`${kind} is ${amount}, not a whole number`);
+  for (const name of WHOLES) {
+    let rest = used[name];
+    for (const part of MEASURES[name].includes) rest -= used[part];
+    if (rest < 0) throw new RangeError(`${MEASURES[name].includes.join(' and ')} are more than ${name}`);
+  }
 }

@@ -1,5 +1,6 @@
 import { errors } from '../errors/errors.ts';
 import { type FieldPath, fieldText } from '../errors/fields.ts';
+import { DIMENSION_NAMES, type DimensionName } from './measures.ts';
 import { parseTimestamp } from './time/dates.ts';
 import { DAY_MS, HOUR_MS } from './time/durations.ts';
 import { parseTimeZone, zonedTime } from './time/time-zone.ts';
@@ -7,16 +8,13 @@ import { parseTimeZone, zonedTime } from './time/time-zone.ts';
 export const BUCKETS = ['hour', 'day', 'month'] as const;
 export type Bucket = (typeof BUCKETS)[number];
 
-export const GROUPINGS = ['model', 'region', 'key', 'account'] as const;
-export type Grouping = (typeof GROUPINGS)[number];
-
 export interface UsageWindow {
   /** Milliseconds since 1970, inclusive. */
   start: number;
   /** Exclusive. */
   end: number;
   bucket: Bucket;
-  groupBy: readonly Grouping[];
+  groupBy: readonly DimensionName[];
   /** IANA name of the time zone of the buckets; UTC by default. */
   timeZone?: string | undefined;
 }
@@ -88,16 +86,16 @@ function parseBucket(text: string | undefined): Bucket {
   return bucket;
 }
 
-function parseGroupBy(text: string | undefined): Grouping[] {
+function parseGroupBy(text: string | undefined): DimensionName[] {
   if (text === undefined || text === '') return [];
   const wanted = text.split(',').map((name) => name.trim());
-  if (!wanted.every((name) => (GROUPINGS as readonly string[]).includes(name))) {
+  if (!wanted.every((name) => (DIMENSION_NAMES as readonly string[]).includes(name))) {
     throw errors.invalidParameter(
       ['groupBy'],
-      fieldText`${['groupBy']} must be a comma-separated list of any of ${GROUPINGS.join(', ')}.`,
+      fieldText`${['groupBy']} must be a comma-separated list of any of ${DIMENSION_NAMES.join(', ')}.`,
     );
   }
-  return GROUPINGS.filter((name) => wanted.includes(name));
+  return DIMENSION_NAMES.filter((name) => wanted.includes(name));
 }
 
 /** A plus that was not escaped in a query string arrives as a space. */

@@ -1,5 +1,5 @@
+import type { Consumption } from '../domain/measures.ts';
 import type { Pricing } from '../domain/model.ts';
-import type { Consumption } from '../domain/pricing.ts';
 
 /** One billed request. Rows are only ever added. */
 export interface LedgerRow extends Consumption {

@@ -1,4 +1,4 @@
-import type { Consumption } from '../domain/pricing.ts';
+import type { Consumption } from '../domain/measures.ts';
 import type { OffsetSpan } from '../domain/time/time-zone.ts';
 import type { UpstreamAttempt } from '../domain/upstream-attempt.ts';
 import type { RequestText } from './request-texts.ts';

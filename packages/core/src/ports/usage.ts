@@ -1,13 +1,8 @@
-import type { Consumption } from '../domain/pricing.ts';
+import type { Consumption, DimensionLabel, SeriesNames } from '../domain/measures.ts';
 import type { UsageWindow } from '../domain/usage-window.ts';
 
 /** Only what matches all of them. Undefined: everything. */
-export interface UsageFilter {
-  accountId?: string | undefined;
-  model?: string | undefined;
-  region?: string | undefined;
-  keyId?: string | undefined;
-}
+export type UsageFilter = { [Id in keyof SeriesNames]?: SeriesNames[Id] | undefined };
 
 export interface UsageQuery extends UsageWindow, UsageFilter {
   /** Rows to return at most. */
@@ -15,14 +10,7 @@ export interface UsageQuery extends UsageWindow, UsageFilter {
 }
 
 /** What a row or bucket is grouped by; other fields are absent. */
-export interface UsageGroup {
-  model?: string;
-  region?: string;
-  keyId?: string;
-  keyName?: string | null;
-  accountId?: string;
-  accountName?: string | null;
-}
+export type UsageGroup = Partial<SeriesNames & Record<DimensionLabel, string | null>>;
 
 export interface UsageRow extends Consumption, UsageGroup {
   /** Number of the bucket, see `usageBucketBounds`. */

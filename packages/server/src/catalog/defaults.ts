@@ -1,5 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join } from 'node:path';
+import { forEachPrice } from '@baobab/core/domain/measures.ts';
 import { MODALITIES, type Modality, TASKS_OF_MODALITY } from '@baobab/core/domain/model.ts';
 import type { Driver, WeightFacts } from '@baobab/core/engine/driver.ts';
 
@@ -13,7 +14,7 @@ const CONTEXT_LENGTHS: Record<Modality, number> = { chat: 4096, embedding: 512, 
 /** Local and remote engines can do all of this; what a model cannot do is written in its file. */
 const CHAT_CAPABILITIES = { tools: true, jsonMode: true, vision: false, structuredOutput: true };
 const NO_CAPABILITIES = { tools: false, jsonMode: false, vision: false, structuredOutput: false };
-const NOT_BILLED = { promptPerMillion: null, completionPerMillion: null, cacheReadPerMillion: null };
+const NOT_BILLED = forEachPrice(() => null);
 
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,3 +1,4 @@
+import { forEachPrice } from '@baobab/core/domain/measures.ts';
 import { MODALITIES } from '@baobab/core/domain/model.ts';
 import { FILE_NAME, fileName } from '@baobab/core/engine/driver.ts';
 import { type Static, type TSchema, Type } from 'typebox';
@@ -5,7 +6,7 @@ import { patternInWords } from '../validation/expectation.ts';
 
 const strict = { additionalProperties: false } as const;
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-const price = nullable(Type.Number({ minimum: 0 }));
+const prices = forEachPrice(() => Type.Union([Type.Number({ minimum: 0 }), Type.Null()], { default: null }));
 const date = Type.String(patternInWords('^\\d{4}-\\d{2}-\\d{2}$', 'a date such as 2026-11-15'));
 const sha256 = Type.String(patternInWords('^[0-9a-f]{64}$', 'a SHA-256 in 64 small hexadecimal digits'));
 patternInWords(FILE_NAME, 'a relative path such as onnx/model.onnx, whose names do not begin with a dot');
@@ -81,15 +82,7 @@ export const CatalogFile = Type.Object(
       { tools: Type.Boolean(), jsonMode: Type.Boolean(), vision: Type.Boolean(), structuredOutput: Type.Boolean() },
       strict,
     ),
-    pricing: Type.Object(
-      {
-        promptPerMillion: price,
-        completionPerMillion: price,
-        cacheReadPerMillion: price,
-        audioPerMinute: Type.Union([Type.Number({ minimum: 0 }), Type.Null()], { default: null }),
-      },
-      strict,
-    ),
+    pricing: Type.Object(prices, strict),
     limits: Type.Optional(
       Type.Object(
         { rpm: Type.Optional(Type.Integer({ minimum: 1 })), tpm: Type.Optional(Type.Integer({ minimum: 1 })) },

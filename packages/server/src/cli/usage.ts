@@ -1,3 +1,4 @@
+import { addUsed, DIMENSIONS, type DimensionName, MEASURE_NAMES, MEASURES } from '@baobab/core/domain/measures.ts';
 import { usdText } from '@baobab/core/domain/money.ts';
 import { offsetAt } from '@baobab/core/domain/time/time-zone.ts';
 import { parseTimeZoneField, type UsageWindow } from '@baobab/core/domain/usage-window.ts';
@@ -24,23 +25,26 @@ type Bucket = UsageBucket & { account?: string };
 /** Characters of a bucket's start. */
 const SHOWN = { hour: 16, day: 10, month: 7 };
 
-const GROUP_COLUMNS: Record<string, (bucket: Bucket) => string> = {
-  account: ({ account, accountName }) => account ?? accountName ?? '',
-  model: ({ model }) => model ?? '',
-  region: ({ region }) => region ?? '',
-  key: ({ keyId, keyName }) => keyName ?? keyId ?? '',
-};
+/** What people call a group. */
+function groupText(bucket: Bucket, name: DimensionName): string {
+  const { id, label } = DIMENSIONS[name];
+  return (
+    (name === 'account' ? bucket.account : undefined) ??
+    (label === null ? undefined : bucket[label]) ??
+    bucket[id] ??
+    ''
+  );
+}
 
-const COUNTS = ['requests', 'promptTokens', 'completionTokens', 'cacheReadTokens', 'audioSeconds'] as const;
+const COUNTS = ['requests', ...MEASURE_NAMES] as const;
+const HEADINGS = MEASURE_NAMES.map((name) => `${MEASURES[name].short}${MEASURES[name].unit === 'seconds' ? ' s' : ''}`);
 
-const add = (left: UsageSums, right: UsageSums): UsageSums => ({
-  requests: left.requests + right.requests,
-  promptTokens: left.promptTokens + right.promptTokens,
-  completionTokens: left.completionTokens + right.completionTokens,
-  cacheReadTokens: left.cacheReadTokens + right.cacheReadTokens,
-  audioSeconds: left.audioSeconds + right.audioSeconds,
-  costNanoUsd: left.costNanoUsd + right.costNanoUsd,
-});
+function add(left: UsageSums, right: UsageSums): UsageSums {
+  const requests = left.requests + right.requests;
+  const sums = { ...left, requests, costNanoUsd: left.costNanoUsd + right.costNanoUsd };
+  addUsed(sums, right);
+  return sums;
+}
 
 /** What the clocks of the zone show, as ISO 8601 without a zone. */
 const localText = (zone: string, time: number): string =>
@@ -116,8 +120,7 @@ export const usageCommand: Command = {
           .sort((left, right) => Date.parse(left.start) - Date.parse(right.start))
       : first.buckets;
 
-    const groupNames = new Set<string>([...(values.all ? ['account'] : []), ...window.groupBy]);
-    const groups = [...groupNames].map((group) => [group, GROUP_COLUMNS[group] as (bucket: Bucket) => string] as const);
+    const groups = [...new Set<DimensionName>([...(values.all ? ['account' as const] : []), ...window.groupBy])];
     const startOf = ({ start }: UsageBucket) => localText(timeZone, Date.parse(start)).slice(0, SHOWN[window.bucket]);
     if (values.json) {
       const shown = buckets.map((bucket) => ({
@@ -126,12 +129,12 @@ export const usageCommand: Command = {
       }));
       print(JSON.stringify({ object: 'usage', buckets: shown, totals: sumsToWire(totals) }));
     } else if (values.csv) {
-      print(['start', 'end', ...groups.map(([group]) => group), ...COUNTS.map(snake), 'cost_usd'].join(','));
+      print(['start', 'end', ...groups, ...COUNTS.map(snake), 'cost_usd'].join(','));
       for (const bucket of buckets) {
         const cells = [
           bucket.start,
           bucket.end,
-          ...groups.map(([, cell]) => cell(bucket)),
+          ...groups.map((group) => groupText(bucket, group)),
           ...COUNTS.map((each) => String(bucket[each])),
         ];
         print([...cells, usdText(bucket.costNanoUsd)].map(csvCell).join(','));
@@ -141,7 +144,7 @@ export const usageCommand: Command = {
       for (const { costNanoUsd } of buckets) if (costNanoUsd > largest) largest = costNanoUsd;
       const rows = buckets.map((bucket) => [
         startOf(bucket),
-        ...groups.map(([, cell]) => cell(bucket)),
+        ...groups.map((group) => groupText(bucket, group)),
         ...COUNTS.map((each) => bucket[each].toLocaleString('en-US')),
         `$${usdText(bucket.costNanoUsd)}`,
         bar(bucket.costNanoUsd, largest),
@@ -153,17 +156,7 @@ export const usageCommand: Command = {
         `$${usdText(totals.costNanoUsd)}`,
         '',
       ];
-      const headings = [
-        window.bucket,
-        ...groups.map(([group]) => group),
-        'requests',
-        'prompt',
-        'completion',
-        'cached',
-        'audio s',
-        'cost',
-        '',
-      ];
+      const headings = [window.bucket, ...groups, 'requests', ...HEADINGS, 'cost', ''];
       const whose = values.all ? 'every account' : `account ${first.account}`;
       print(`${whose}, ${windowText(window, values.end === undefined)}\n`);
       print(

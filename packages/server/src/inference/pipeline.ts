@@ -1,6 +1,7 @@
 import { mayAskNextModel } from '@baobab/core/domain/attempts.ts';
+import { type Consumption, consumptionOf } from '@baobab/core/domain/measures.ts';
 import type { Modality, ModelEntry, ResolvedModel } from '@baobab/core/domain/model.ts';
-import { type Consumption, consumptionOf, costNanoUsd } from '@baobab/core/domain/pricing.ts';
+import { costNanoUsd } from '@baobab/core/domain/pricing.ts';
 import type { Account, Principal } from '@baobab/core/domain/principal.ts';
 import type { CallContext, EngineLease } from '@baobab/core/engine/engine.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';

@@ -1,5 +1,6 @@
+import { type Consumption, consumptionOf } from '@baobab/core/domain/measures.ts';
 import type { ResolvedModel } from '@baobab/core/domain/model.ts';
-import { type Consumption, consumptionOf, costNanoUsd } from '@baobab/core/domain/pricing.ts';
+import { costNanoUsd } from '@baobab/core/domain/pricing.ts';
 import type { CallContext, EngineLease, EngineModel } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';

@@ -1,4 +1,4 @@
-import { NOTHING_USED } from '@baobab/core/domain/pricing.ts';
+import { NOTHING_USED } from '@baobab/core/domain/measures.ts';
 import type { LedgerRow } from '@baobab/core/ports/ledger.ts';
 import { describe, expect, it } from 'vitest';
 import { createMetering, type MeteredRequest } from './metering.ts';

@@ -1,5 +1,6 @@
+import type { Consumption } from '@baobab/core/domain/measures.ts';
 import type { Pricing } from '@baobab/core/domain/model.ts';
-import { type Consumption, costNanoUsd } from '@baobab/core/domain/pricing.ts';
+import { costNanoUsd } from '@baobab/core/domain/pricing.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Ledger, LedgerRow } from '@baobab/core/ports/ledger.ts';
 import { createGroupCommit } from './group-commit.ts';
@@ -128,10 +129,7 @@ function toRow(request: MeteredRequest, time: number): LedgerRow {
     version: request.version,
     region: request.region,
     endpoint: request.endpoint,
-    promptTokens: used.promptTokens,
-    completionTokens: used.completionTokens,
-    cacheReadTokens: used.cacheReadTokens,
-    audioSeconds: used.audioSeconds,
+    ...used,
     costNanoUsd: costNanoUsd(used, pricing, discountPercent),
     pricing,
     discountPercent,

@@ -1,3 +1,4 @@
+import { MEASURE_NAMES, MEASURES } from '@baobab/core/domain/measures.ts';
 import { href } from '../../address/router.ts';
 import { useAccounts, useRequest } from '../../api/queries.ts';
 import type { RequestDetail, RequestEntry } from '../../api/types.ts';
@@ -10,6 +11,9 @@ import { full, moneyExact } from '../../format/numbers.ts';
 import { dateTime, duration } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { Status } from './request-columns.tsx';
+
+/** Shown where there are any. */
+const OTHER_MEASURES = MEASURE_NAMES.map((name) => MEASURES[name]).filter(({ unit }) => unit !== 'tokens');
 
 export interface RequestSheetProps {
   id: string;
@@ -69,7 +73,10 @@ function Facts({ entry, zone }: { entry: RequestEntry; zone: string }) {
     [figures.prompt, full(entry.prompt_tokens)],
     [requests.cached, full(entry.cache_read_tokens)],
     [figures.completion, full(entry.completion_tokens)],
-    entry.audio_seconds > 0 && [figures.audio, `${full(entry.audio_seconds)} s`],
+    ...OTHER_MEASURES.map(
+      ({ wireName, short, unit }) =>
+        entry[wireName] > 0 && ([figures[short], `${full(entry[wireName])}${unit === 'seconds' ? ' s' : ''}`] as const),
+    ),
     [columns.cost, moneyExact(entry.cost_usd)],
   ];
   return (

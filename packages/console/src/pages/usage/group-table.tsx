@@ -1,3 +1,4 @@
+import { MEASURE_NAMES, MEASURES, type MeasureName } from '@baobab/core/domain/measures.ts';
 import type { UsageFigures } from '../../api/types.ts';
 import { colorVariable } from '../../charts/colors.ts';
 import { type Group, type GroupTotal, type Metric, metricValue } from '../../charts/grouping.ts';
@@ -7,6 +8,9 @@ import { type Column, Table } from '../../components/table.tsx';
 import { full, moneyColumn, percent } from '../../format/numbers.ts';
 import { audioLength } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
+
+/** Shown unless the screen is narrow. The others are shown on request. */
+const MAIN: readonly MeasureName[] = ['promptTokens', 'completionTokens'];
 
 /** The columns of usage, with the exact numbers of the ledger. */
 export function usageColumns<T extends UsageFigures>(totals: UsageFigures): Column<T>[] {
@@ -30,18 +34,13 @@ export function usageColumns<T extends UsageFigures>(totals: UsageFigures): Colu
       foot: moneyColumn(totals.cost_usd),
     },
     count('requests', figures.requests, (row) => row.requests, true),
-    count('prompt', figures.prompt, (row) => row.prompt_tokens, true),
-    count('completion', figures.completion, (row) => row.completion_tokens, true),
-    { ...count('cached', figures.cached, (row) => row.cache_read_tokens), extra: true },
-    {
-      id: 'audio',
-      label: figures.audio,
-      number: true,
-      extra: true,
-      cell: (row) => audioLength(row.audio_seconds),
-      sortBy: (row) => row.audio_seconds,
-      foot: audioLength(totals.audio_seconds),
-    },
+    ...MEASURE_NAMES.map((name): Column<T> => {
+      const { short, unit, wireName } = MEASURES[name];
+      const column = count(short, figures[short], (row) => row[wireName]);
+      if (MAIN.includes(name)) return { ...column, wide: true };
+      const show = unit === 'seconds' ? audioLength : full;
+      return { ...column, extra: true, cell: (row) => show(row[wireName]), foot: show(totals[wireName]) };
+    }),
   ];
 }
 

@@ -1,3 +1,4 @@
+import { DIMENSION_NAMES } from '@baobab/core/domain/measures.ts';
 import { isOperator } from '@baobab/core/domain/operations.ts';
 import { changeSearch } from '../../address/router.ts';
 import { useSession } from '../../api/session.ts';
@@ -6,7 +7,8 @@ import { optionsOf, Select } from '../../components/controls.tsx';
 import { FilterChip, RangeFilter, type RangeFilterProps } from '../../components/range-filter.tsx';
 import { texts } from '../../texts/en/texts.ts';
 
-const FILTERS = ['model', 'key', 'region'] as const;
+/** The account is chosen for the whole console. */
+const FILTERS = DIMENSION_NAMES.filter((name) => name !== 'account');
 type Filter = (typeof FILTERS)[number];
 
 export interface UsageFiltersProps {
@@ -19,7 +21,7 @@ export interface UsageFiltersProps {
 
 export function UsageFilters({ metric, group, range, filters, nameOf }: UsageFiltersProps) {
   const session = useSession();
-  const groups = isOperator(session) ? ['', 'model', 'key', 'region', 'account'] : ['', 'model', 'key', 'region'];
+  const groups = ['', ...(isOperator(session) ? DIMENSION_NAMES : FILTERS)] as const;
   return (
     <>
       <Select

@@ -1,3 +1,4 @@
+import { DIMENSION_NAMES } from '@baobab/core/domain/measures.ts';
 import { useMemo } from 'preact/hooks';
 import { setCustomRange, useRange } from '../../address/range.ts';
 import { changeSearch, usePlace } from '../../address/router.ts';
@@ -19,7 +20,7 @@ import { UsageFilters } from './usage-filters.tsx';
 
 function readGroup(value: string | null): Group {
   if (value === 'none') return '';
-  return value === 'key' || value === 'region' || value === 'account' ? value : 'model';
+  return DIMENSION_NAMES.find((name) => name === value) ?? 'model';
 }
 
 export default function Usage() {

@@ -89,10 +89,7 @@ class RecordedRequest implements InferenceObserver {
     record.model = slug;
     record.version = version;
     record.region = region;
-    record.promptTokens = used.promptTokens;
-    record.completionTokens = used.completionTokens;
-    record.cacheReadTokens = used.cacheReadTokens;
-    record.audioSeconds = used.audioSeconds;
+    record.used = used;
     record.costNanoUsd = costNanoUsd;
     record.firstTokenMs = firstTokenMs;
   }

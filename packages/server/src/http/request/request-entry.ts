@@ -1,3 +1,4 @@
+import { NOTHING_USED } from '@baobab/core/domain/measures.ts';
 import { type ErrorCode, KINDS } from '@baobab/core/errors/kinds.ts';
 import type { RequestEntry } from '@baobab/core/ports/request-log.ts';
 import type { FastifyRequest } from 'fastify';
@@ -29,10 +30,7 @@ export function entryOf(request: FastifyRequest, { endpoint, status, durationMs 
     region: record.region ?? null,
     status: failed ?? status,
     code: code ?? null,
-    promptTokens: record.promptTokens ?? 0,
-    completionTokens: record.completionTokens ?? 0,
-    cacheReadTokens: record.cacheReadTokens,
-    audioSeconds: record.audioSeconds,
+    ...(record.used ?? NOTHING_USED),
     costNanoUsd: record.costNanoUsd,
     durationMs: Math.round(durationMs),
     firstTokenMs: record.firstTokenMs === null ? null : Math.round(record.firstTokenMs),

@@ -1,3 +1,4 @@
+import type { Consumption } from '@baobab/core/domain/measures.ts';
 import type { Operation } from '@baobab/core/domain/operations.ts';
 import type { Principal } from '@baobab/core/domain/principal.ts';
 import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
@@ -17,10 +18,7 @@ export interface RequestRecord extends Stoppable {
   session: Session | undefined;
   model: string | undefined;
   version: string | undefined;
-  promptTokens: number | undefined;
-  completionTokens: number | undefined;
-  cacheReadTokens: number;
-  audioSeconds: number;
+  used: Consumption | undefined;
   /** Where it was served. */
   region: string | undefined;
   costNanoUsd: number;
@@ -60,10 +58,7 @@ export const createRecord = (startedAt: number, config: RequestRecord['config'] 
   session: undefined,
   model: undefined,
   version: undefined,
-  promptTokens: undefined,
-  completionTokens: undefined,
-  cacheReadTokens: 0,
-  audioSeconds: 0,
+  used: undefined,
   region: undefined,
   costNanoUsd: 0,
   firstTokenMs: null,

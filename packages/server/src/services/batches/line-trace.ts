@@ -1,5 +1,5 @@
 import type { Batch } from '@baobab/core/domain/batch.ts';
-import { type Consumption, NOTHING_USED } from '@baobab/core/domain/pricing.ts';
+import { type Consumption, NOTHING_USED } from '@baobab/core/domain/measures.ts';
 import type { Principal } from '@baobab/core/domain/principal.ts';
 import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
 import type { RequestEntry } from '@baobab/core/ports/request-log.ts';

@@ -1,4 +1,5 @@
-import type { Consumption } from '@baobab/core/domain/pricing.ts';
+import { addUsed, type Consumption, NOTHING_USED } from '@baobab/core/domain/measures.ts';
+import { isoTime } from '@baobab/core/domain/time/dates.ts';
 import { usageBucketBounds } from '@baobab/core/domain/time/zoned-bucket.ts';
 import { parseUsageWindow, type UsageWindow, type UsageWindowText } from '@baobab/core/domain/usage-window.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
@@ -40,9 +41,7 @@ export function createUsage({ usage, clock, maxBuckets = 10_000 }: UsageDependen
   return {
     async report(accountId, request) {
       const window = parseUsageWindow(request, clock.now());
-      const { model, region, keyId } = request;
-      const filter = { accountId, model, region, keyId };
-      const rows = await usage.query({ ...window, ...filter, limit: maxBuckets + 1 });
+      const rows = await usage.query({ ...request, ...window, accountId, limit: maxBuckets + 1 });
       if (rows.length > maxBuckets) throw tooManyBuckets(window, rows, maxBuckets);
       return { window, buckets: rows.map((row) => toBucket(window, row)), totals: sumOf(rows) };
     },
@@ -54,23 +53,11 @@ function toBucket(window: UsageWindow, { index, ...row }: UsageRow): UsageBucket
   return { start: isoTime(start), end: isoTime(end), ...row };
 }
 
-const isoTime = (time: number): string => new Date(time).toISOString();
-
 function sumOf(rows: readonly UsageRow[]): UsageSums {
-  const totals: UsageSums = {
-    requests: 0,
-    promptTokens: 0,
-    completionTokens: 0,
-    cacheReadTokens: 0,
-    audioSeconds: 0,
-    costNanoUsd: 0n,
-  };
+  const totals: UsageSums = { ...NOTHING_USED, requests: 0, costNanoUsd: 0n };
   for (const row of rows) {
+    addUsed(totals, row);
     totals.requests += row.requests;
-    totals.promptTokens += row.promptTokens;
-    totals.completionTokens += row.completionTokens;
-    totals.cacheReadTokens += row.cacheReadTokens;
-    totals.audioSeconds += row.audioSeconds;
     totals.costNanoUsd += row.costNanoUsd;
   }
   return totals;

@@ -1,3 +1,4 @@
+import { MEASURE_FIELDS, MEASURE_NAMES } from '@baobab/core/domain/measures.ts';
 import { bucketIndex } from '@baobab/core/domain/usage-window.ts';
 import type { Ledger, LedgerRow } from '@baobab/core/ports/ledger.ts';
 import type { BulkTarget, PlainValue, SqlDatabase } from './database.ts';
@@ -15,10 +16,6 @@ const COLUMNS = [
   'month',
   'version',
   'endpoint',
-  'prompt_tokens',
-  'completion_tokens',
-  'cache_read_tokens',
-  'audio_seconds',
   'cost_nano_usd',
   'pricing',
   'discount_percent',
@@ -26,6 +23,7 @@ const COLUMNS = [
   'duration_ms',
   'first_token_ms',
   'series_id',
+  ...MEASURE_FIELDS,
 ] as const satisfies readonly (keyof LedgerTable)[];
 
 const LEDGER: BulkTarget<'ledger'> = { table: 'ledger', columns: COLUMNS, uniqueColumn: 'billing_id' };
@@ -40,10 +38,6 @@ const valuesOf = (row: LedgerRow, pricing: string, seriesId: number): Values => 
   bucketIndex('month', row.time),
   row.version,
   row.endpoint,
-  row.promptTokens,
-  row.completionTokens,
-  row.cacheReadTokens,
-  row.audioSeconds,
   row.costNanoUsd,
   pricing,
   row.discountPercent,
@@ -51,6 +45,7 @@ const valuesOf = (row: LedgerRow, pricing: string, seriesId: number): Values => 
   row.durationMs,
   row.firstTokenMs,
   seriesId,
+  ...MEASURE_NAMES.map((name) => row[name]),
 ];
 
 export function sqlLedger(database: SqlDatabase): Ledger {

@@ -1,4 +1,5 @@
 import { latencyBin } from '@baobab/core/domain/latency.ts';
+import { fromFields, MEASURE_FIELDS, MEASURE_NAMES } from '@baobab/core/domain/measures.ts';
 import { FIVE_MINUTES_MS, HOUR_MS } from '@baobab/core/domain/time/durations.ts';
 import { hourShift } from '@baobab/core/domain/time/zoned-bucket.ts';
 import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
@@ -6,7 +7,7 @@ import type { LatencyQuery, RequestEntry, RequestFilter, RequestLog } from '@bao
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
 import { bucketNumber } from './bucket-number.ts';
 import type { BulkTarget, PlainValue, SqlDatabase } from './database.ts';
-import { createSeriesIds } from './series.ts';
+import { createSeriesIds, seriesIn } from './series.ts';
 import type { RequestLogTable, Tables } from './tables.ts';
 
 /** Units of five minutes in an hour. */
@@ -25,10 +26,6 @@ const COLUMNS = [
   'endpoint',
   'status',
   'code',
-  'prompt_tokens',
-  'completion_tokens',
-  'cache_read_tokens',
-  'audio_seconds',
   'cost_nano_usd',
   'duration_ms',
   'duration_bin',
@@ -36,6 +33,7 @@ const COLUMNS = [
   'first_token_bin',
   'replayed',
   'attempts',
+  ...MEASURE_FIELDS,
 ] as const satisfies readonly (keyof RequestLogTable)[];
 
 const REQUEST_LOG: BulkTarget<'request_log'> = { table: 'request_log', columns: COLUMNS, uniqueColumn: 'id' };
@@ -80,10 +78,6 @@ const valuesOf = (entry: RequestEntry, seriesId: number): readonly PlainValue[] 
   entry.endpoint,
   entry.status,
   entry.code,
-  entry.promptTokens,
-  entry.completionTokens,
-  entry.cacheReadTokens,
-  entry.audioSeconds,
   entry.costNanoUsd,
   entry.durationMs,
   latencyBin(entry.durationMs),
@@ -91,6 +85,7 @@ const valuesOf = (entry: RequestEntry, seriesId: number): readonly PlainValue[] 
   entry.firstTokenMs === null ? null : latencyBin(entry.firstTokenMs),
   entry.replayed ? 1 : 0,
   attemptsText(entry.attempts),
+  ...MEASURE_NAMES.map((name) => entry[name]),
 ];
 
 const seriesOf = ({ accountId, keyId, model, region }: RequestEntry) => ({
@@ -113,27 +108,13 @@ const toEntry = (row: Row): RequestEntry => ({
   region: row.region === '' ? null : row.region,
   status: row.status,
   code: row.code,
-  promptTokens: row.prompt_tokens,
-  completionTokens: row.completion_tokens,
-  cacheReadTokens: row.cache_read_tokens,
-  audioSeconds: row.audio_seconds,
+  ...fromFields(row),
   costNanoUsd: row.cost_nano_usd,
   durationMs: row.duration_ms,
   firstTokenMs: row.first_token_ms,
   replayed: row.replayed === 1,
   attempts: attemptsOf(row.attempts),
 });
-
-type SeriesFilter = Pick<RequestFilter, 'accountId' | 'keyId' | 'model' | 'region'>;
-
-const seriesIn = (db: Kysely<Tables>, { accountId, keyId, model, region }: SeriesFilter) =>
-  db
-    .selectFrom('ledger_series')
-    .select('id')
-    .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
-    .$if(keyId !== undefined, (query) => query.where('key_id', '=', keyId ?? ''))
-    .$if(model !== undefined, (query) => query.where('model', '=', model ?? ''))
-    .$if(region !== undefined, (query) => query.where('region', '=', region ?? ''));
 
 function requestListQuery(
   db: Kysely<Tables>,

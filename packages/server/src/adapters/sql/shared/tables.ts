@@ -1,3 +1,4 @@
+import type { DimensionColumn, MeasureField } from '@baobab/core/domain/measures.ts';
 import type { Generated } from 'kysely';
 
 /** The stored shape: snake_case, times in milliseconds since 1970 (`*_ms`), lists as JSON text, money as integer nano-USD. */
@@ -64,16 +65,14 @@ export interface KeyChangesTable {
   hash: string | null;
 }
 
-export interface LedgerSeriesTable {
+export interface LedgerSeriesTable extends Record<DimensionColumn, string> {
   /** Chosen by the database. */
   id: Generated<number>;
-  account_id: string;
-  key_id: string;
-  model: string;
-  region: string;
 }
 
-export interface LedgerTable {
+type MeasureColumns = Record<MeasureField, number>;
+
+export interface LedgerTable extends MeasureColumns {
   billing_id: string;
   request_id: string;
   time_ms: number;
@@ -82,10 +81,6 @@ export interface LedgerTable {
   month: number;
   version: string;
   endpoint: string;
-  prompt_tokens: number;
-  completion_tokens: number;
-  cache_read_tokens: number;
-  audio_seconds: number;
   cost_nano_usd: number;
   pricing: string;
   discount_percent: number;
@@ -96,17 +91,13 @@ export interface LedgerTable {
 }
 
 /** What the ledger rows of one series and period add up to. A trigger of the ledger keeps it, in the transaction that adds the rows. */
-export interface UsageSumsTable {
+export interface UsageSumsTable extends MeasureColumns {
   series_id: number;
   /** Since 1970, in the unit of the table. */
   period: number;
   /** Sums of rows that are added at once are in several slots, so that they do not wait for each other. */
   slot: number;
   requests: number;
-  prompt_tokens: number;
-  completion_tokens: number;
-  cache_read_tokens: number;
-  audio_seconds: number;
   cost_nano_usd: number;
 }
 
@@ -231,7 +222,7 @@ export interface RequestTextsTable {
   bytes: number;
 }
 
-export interface RequestLogTable {
+export interface RequestLogTable extends MeasureColumns {
   id: string;
   time_ms: number;
   /** The time in units of five minutes. */
@@ -245,10 +236,6 @@ export interface RequestLogTable {
   endpoint: string;
   status: number;
   code: string | null;
-  prompt_tokens: number;
-  completion_tokens: number;
-  cache_read_tokens: number;
-  audio_seconds: number;
   cost_nano_usd: number;
   duration_ms: number;
   /** See `domain/latency.ts`. */

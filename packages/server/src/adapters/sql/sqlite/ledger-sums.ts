@@ -1,7 +1,8 @@
+import { MEASURE_FIELDS } from '@baobab/core/domain/measures.ts';
 import type { Connection } from './connection.ts';
 import type { Statement } from './thread-messages.ts';
 
-const COUNTS = ['prompt_tokens', 'completion_tokens', 'cache_read_tokens', 'audio_seconds', 'cost_nano_usd'] as const;
+const COUNTS = [...MEASURE_FIELDS, 'cost_nano_usd'] as const;
 
 /** Integers may be larger than a number can hold, so they come and go as text. */
 const NEW_SUMS = `select series_id, time_ms / 900000 as quarter, max(time_ms) / 3600000 as hour, max(time_ms) / 86400000 as day,

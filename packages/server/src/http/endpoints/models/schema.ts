@@ -1,7 +1,9 @@
+import { pricesToFields } from '@baobab/core/domain/measures.ts';
 import { MODALITIES } from '@baobab/core/domain/model.ts';
 import { isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
 import { type Static, type TSchema, Type } from 'typebox';
 import type { CatalogModel, Serving } from '../../../services/catalog/catalog.ts';
+import { priceFields } from '../../answer/measure-schema.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
@@ -24,12 +26,7 @@ export const Model = Type.Object({
     vision: Type.Boolean(),
     structured_output: Type.Boolean(),
   }),
-  pricing: Type.Object({
-    prompt_per_million: nullable(Type.Number()),
-    completion_per_million: nullable(Type.Number()),
-    cache_read_per_million: nullable(Type.Number()),
-    audio_per_minute: nullable(Type.Number()),
-  }),
+  pricing: Type.Object(priceFields),
   deprecated_at: nullable(Type.String()),
   version: Type.String(),
   versions: Type.Array(
@@ -106,12 +103,7 @@ export function toWire(
       vision: capabilities.vision,
       structured_output: capabilities.structuredOutput,
     },
-    pricing: {
-      prompt_per_million: pricing.promptPerMillion,
-      completion_per_million: pricing.completionPerMillion,
-      cache_read_per_million: pricing.cacheReadPerMillion,
-      audio_per_minute: pricing.audioPerMinute,
-    },
+    pricing: pricesToFields(pricing),
     deprecated_at: isoTimeOrNull(version.deprecatedAt),
     version: version.version,
     versions: entry.versions.map((each) => ({

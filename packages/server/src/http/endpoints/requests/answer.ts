@@ -1,3 +1,4 @@
+import { toFields } from '@baobab/core/domain/measures.ts';
 import { usdNumber } from '@baobab/core/domain/money.ts';
 import { isoTime } from '@baobab/core/domain/time/dates.ts';
 import type { RequestText } from '@baobab/core/ports/request-texts.ts';
@@ -18,10 +19,7 @@ export const requestToWire = (entry: NamedRequest): Static<typeof RequestEntrySh
   region: entry.region,
   status: entry.status,
   code: entry.code,
-  prompt_tokens: entry.promptTokens,
-  completion_tokens: entry.completionTokens,
-  cache_read_tokens: entry.cacheReadTokens,
-  audio_seconds: entry.audioSeconds,
+  ...toFields(entry),
   cost_usd: usdNumber(BigInt(entry.costNanoUsd)),
   duration_ms: entry.durationMs,
   first_token_ms: entry.firstTokenMs,

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { measureFields } from '../../answer/measure-schema.ts';
 import { AccountChoice } from '../../request/account-choice.ts';
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
@@ -36,10 +37,7 @@ const fields = {
   region: nullableText,
   status: Type.Integer({ description: 'HTTP status; 499 for a cancelled request' }),
   code: Type.Union([Type.String(), Type.Null()], { description: 'Of the error' }),
-  prompt_tokens: Type.Integer(),
-  completion_tokens: Type.Integer(),
-  cache_read_tokens: Type.Integer(),
-  audio_seconds: Type.Integer(),
+  ...measureFields,
   cost_usd: Type.Number(),
   duration_ms: Type.Integer(),
   first_token_ms: Type.Union([Type.Integer(), Type.Null()]),

@@ -1,6 +1,7 @@
+import { DIMENSIONS, MEASURE_NAMES, MEASURES } from '@baobab/core/domain/measures.ts';
 import { usdText } from '@baobab/core/domain/money.ts';
-import type { Grouping } from '@baobab/core/domain/usage-window.ts';
 import type { UsageBucket, UsageReport } from '../../../services/usage/usage.ts';
+import { groupToWire } from './schema.ts';
 
 export const isCsvWanted = (format: 'json' | 'csv' | undefined, accept = ''): boolean =>
   format === undefined ? accept.startsWith('text/csv') : format === 'csv';
@@ -11,31 +12,22 @@ function cell(value: string | number): string {
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-const GROUP_CELLS: Record<Grouping, Record<string, (bucket: UsageBucket) => string>> = {
-  model: { model: ({ model }) => model ?? '' },
-  region: { region: ({ region }) => region ?? '' },
-  key: { key: ({ keyId }) => keyId ?? '', key_name: ({ keyName }) => keyName ?? '' },
-  account: { account: ({ accountId }) => accountId ?? '', account_name: ({ accountName }) => accountName ?? '' },
-};
-
-const COUNT_CELLS: Record<string, (bucket: UsageBucket) => string | number> = {
-  requests: ({ requests }) => requests,
-  prompt_tokens: ({ promptTokens }) => promptTokens,
-  completion_tokens: ({ completionTokens }) => completionTokens,
-  cache_read_tokens: ({ cacheReadTokens }) => cacheReadTokens,
-  audio_seconds: ({ audioSeconds }) => audioSeconds,
-  cost_usd: ({ costNanoUsd }) => usdText(costNanoUsd),
-};
-
 /** One line for each bucket, money to the nano-dollar. */
 export function usageToCsv({ window, buckets }: UsageReport): string {
+  const groups = window.groupBy.flatMap((name) =>
+    DIMENSIONS[name].label === null ? [name] : [name, `${name}_name` as const],
+  );
   const columns: Record<string, (bucket: UsageBucket) => string | number> = {
     start: ({ start }) => start,
     end: ({ end }) => end,
-    ...Object.assign({}, ...window.groupBy.map((group) => GROUP_CELLS[group])),
-    ...COUNT_CELLS,
+    ...Object.fromEntries(groups.map((field) => [field, (bucket: UsageBucket) => groupToWire(bucket)[field] ?? ''])),
+    requests: ({ requests }) => requests,
+    ...Object.fromEntries(
+      MEASURE_NAMES.map((name) => [MEASURES[name].wireName, (bucket: UsageBucket) => bucket[name]]),
+    ),
+    cost_usd: ({ costNanoUsd }) => usdText(costNanoUsd),
   };
-  const lines = buckets.map((bucket) =>
+  const lines = buckets.map((bucket: UsageBucket) =>
     Object.values(columns)
       .map((value) => cell(value(bucket)))
       .join(','),

@@ -1,11 +1,13 @@
+import { DIMENSION_NAMES, DIMENSIONS, type DimensionName, toFields } from '@baobab/core/domain/measures.ts';
 import { usdNumber } from '@baobab/core/domain/money.ts';
-import { BUCKETS, GROUPINGS } from '@baobab/core/domain/usage-window.ts';
-import { type Static, Type } from 'typebox';
+import { BUCKETS } from '@baobab/core/domain/usage-window.ts';
+import { type Static, type TNull, type TOptional, type TString, type TUnion, Type } from 'typebox';
 import type { UsageBucket, UsageReport, UsageSums } from '../../../services/usage/usage.ts';
+import { measureFields } from '../../answer/measure-schema.ts';
 import { AccountChoice } from '../../request/account-choice.ts';
 
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
-const group = `(${GROUPINGS.join('|')})`;
+const group = `(${DIMENSION_NAMES.join('|')})`;
 
 // Parsed by the domain, whose error messages are better than those of a schema.
 export const UsageQuery = Type.Object(
@@ -19,7 +21,7 @@ export const UsageQuery = Type.Object(
     ),
     group_by: Type.Optional(
       Type.String({
-        description: `Comma-separated: any of ${GROUPINGS.join(', ')}`,
+        description: `Comma-separated: any of ${DIMENSION_NAMES.join(', ')}`,
         documented: { pattern: `^(${group}(,${group})*)?$` },
       }),
     ),
@@ -38,26 +40,25 @@ export const UsageQuery = Type.Object(
   { documented: { required: ['start'] } },
 );
 
-const sums = {
-  prompt_tokens: Type.Integer(),
-  completion_tokens: Type.Integer(),
-  cache_read_tokens: Type.Integer(),
-  audio_seconds: Type.Integer(),
-  requests: Type.Integer(),
-  cost_usd: Type.Number(),
+const sums = { ...measureFields, requests: Type.Integer(), cost_usd: Type.Number() };
+
+/** A group by its id, and by its name where it has one. */
+type GroupFields = { [Name in DimensionName]: TOptional<TString> } & {
+  [Name in DimensionName as (typeof DIMENSIONS)[Name]['label'] extends string ? `${Name}_name` : never]: TOptional<
+    TUnion<[TString, TNull]>
+  >;
 };
 
-const Bucket = Type.Object({
-  start: Type.String(),
-  end: Type.String(),
-  model: Type.Optional(Type.String()),
-  region: Type.Optional(Type.String()),
-  key: Type.Optional(Type.String()),
-  key_name: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-  account: Type.Optional(Type.String()),
-  account_name: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-  ...sums,
-});
+const groupFields = Object.fromEntries(
+  DIMENSION_NAMES.flatMap((name) => [
+    [name, Type.Optional(Type.String())],
+    ...(DIMENSIONS[name].label === null
+      ? []
+      : [[`${name}_name`, Type.Optional(Type.Union([Type.String(), Type.Null()]))]]),
+  ]),
+) as GroupFields;
+
+const Bucket = Type.Object({ start: Type.String(), end: Type.String(), ...groupFields, ...sums });
 
 export const UsageResponse = Type.Object({
   object: Type.Literal('usage'),
@@ -66,26 +67,33 @@ export const UsageResponse = Type.Object({
 });
 
 export const sumsToWire = (used: UsageSums) => ({
-  prompt_tokens: used.promptTokens,
-  completion_tokens: used.completionTokens,
-  cache_read_tokens: used.cacheReadTokens,
-  audio_seconds: used.audioSeconds,
+  ...toFields(used),
   requests: used.requests,
   cost_usd: usdNumber(used.costNanoUsd),
 });
 
-export function bucketToWire(bucket: UsageBucket): Static<typeof Bucket> {
-  const { start, end, model, region, keyId, keyName, accountId, accountName } = bucket;
-  return {
-    start,
-    end,
-    ...(model === undefined ? {} : { model }),
-    ...(region === undefined ? {} : { region }),
-    ...(keyId === undefined ? {} : { key: keyId, key_name: keyName ?? null }),
-    ...(accountId === undefined ? {} : { account: accountId, account_name: accountName ?? null }),
-    ...sumsToWire(bucket),
-  };
-}
+/** Only what the report is grouped by. */
+export const groupToWire = (bucket: UsageBucket): Partial<Record<string, string | null>> =>
+  Object.fromEntries(
+    DIMENSION_NAMES.flatMap((name): [string, string | null][] => {
+      const { id, label } = DIMENSIONS[name];
+      const value = bucket[id];
+      if (value === undefined) return [];
+      return label === null
+        ? [[name, value]]
+        : [
+            [name, value],
+            [`${name}_name`, bucket[label] ?? null],
+          ];
+    }),
+  );
+
+export const bucketToWire = (bucket: UsageBucket): Static<typeof Bucket> => ({
+  start: bucket.start,
+  end: bucket.end,
+  ...groupToWire(bucket),
+  ...sumsToWire(bucket),
+});
 
 export const usageToWire = ({ buckets, totals }: UsageReport): Static<typeof UsageResponse> => ({
   object: 'usage',
