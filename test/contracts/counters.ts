@@ -48,12 +48,12 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
 
     const fenceOf = async (one: AdmissionDemand): Promise<number> => {
       const answer = await counters.admit(one);
-      if (answer.kind !== 'closed') throw new Error(`${one.id} was not closed but ${answer.kind}`);
+      if (answer.kind !== 'unread') throw new Error(`${one.id} was not unread but ${answer.kind}`);
       return answer.budgets[0]?.fence ?? Number.NaN;
     };
 
-    const openBudget = async (spentNanoUsd: number, now = 0) =>
-      counters.openBudget({ id: 'b', fence: await fenceOf(paid(0, { now })), spentNanoUsd });
+    const setSpent = async (spentNanoUsd: number, now = 0) =>
+      counters.setSpent({ id: 'b', fence: await fenceOf(paid(0, { now })), spentNanoUsd });
 
     const twice = { concurrency: [{ id: 'k', limit: 2 }] };
 
@@ -169,7 +169,7 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
       });
 
       it('counts only the first settlement of an admission', async () => {
-        await openBudget(0);
+        await setSpent(0);
         const ticket = await ticketFor(paid(30, twice));
         await ticketFor(paid(30, twice));
         await counters.settle(ticket, { now: 0, tokens: 4, charge: charge(5) });
@@ -183,7 +183,7 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
       });
 
       it('gives back concurrency and reservations when the lease of their owner is over', async () => {
-        await openBudget(0);
+        await setSpent(0);
         await ticketFor(paid(60, twice));
         await ticketFor(paid(40, twice));
         const other = (now: number) => paid(50, { owner: 'process-2', now, ...twice });
@@ -194,7 +194,7 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
         });
         // Whether the requests were billed is known to the ledger only.
         const fence = await fenceOf(other(15_000));
-        expect(await counters.openBudget({ id: 'b', fence, spentNanoUsd: 20 })).toBe(true);
+        expect(await counters.setSpent({ id: 'b', fence, spentNanoUsd: 20 })).toBe(true);
         expect(await counters.admit(other(15_000))).toMatchObject({
           kind: 'admitted',
           budgets: [{ spentNanoUsd: 20, reservedNanoUsd: 50 }],
@@ -211,13 +211,13 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
       });
 
       it('charges the budget once when an admission is settled after its lease', async () => {
-        await openBudget(0);
+        await setSpent(0);
         const late = await ticketFor(paid(10));
         await counters.renew('process-2', { now: 20_000, leaseMs: 15_000 });
-        await openBudget(0, 20_000);
+        await setSpent(0, 20_000);
         // Its ledger row may have come before or after that read, so the next read decides.
         await counters.settle(late, { now: 20_000, tokens: 10, charge: charge(7) });
-        expect(await openBudget(7, 20_000)).toBe(true);
+        expect(await setSpent(7, 20_000)).toBe(true);
         await counters.settle(late, { now: 20_000, tokens: 10, charge: charge(7) });
         expect(await counters.admit(paid(0, { owner: 'process-2', now: 20_000 }))).toMatchObject({
           kind: 'admitted',
@@ -227,11 +227,11 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
     });
 
     describe('budgets', () => {
-      it('asks for a budget to be opened, and opens it once', async () => {
+      it('asks for what was spent of a budget, and takes it once', async () => {
         const fence = await fenceOf(paid(10));
         expect(await fenceOf(paid(10))).toBe(fence);
-        expect(await counters.openBudget({ id: 'b', fence, spentNanoUsd: 85 })).toBe(true);
-        expect(await counters.openBudget({ id: 'b', fence, spentNanoUsd: 0 })).toBe(true);
+        expect(await counters.setSpent({ id: 'b', fence, spentNanoUsd: 85 })).toBe(true);
+        expect(await counters.setSpent({ id: 'b', fence, spentNanoUsd: 0 })).toBe(true);
         expect(await counters.admit(paid(10))).toMatchObject({
           kind: 'admitted',
           budgets: [{ spentNanoUsd: 85, reservedNanoUsd: 10, exceeded: false }],
@@ -239,7 +239,7 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
       });
 
       it('never reserves more than the budget, and frees what was not spent', async () => {
-        await openBudget(0);
+        await setSpent(0);
         const first = await ticketFor(paid(30));
         expect(await admitAll([paid(30), paid(30), paid(30), paid(30)])).toBe(2);
         expect(await counters.admit(paid(30))).toMatchObject({ kind: 'refused', budgets: [{ exceeded: true }] });
@@ -251,14 +251,14 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
       });
 
       it('refuses everything once a budget is spent', async () => {
-        await openBudget(100);
+        await setSpent(100);
         expect(await counters.admit(paid(0))).toMatchObject({ kind: 'refused', budgets: [{ exceeded: true }] });
       });
 
       it('ignores charges to budgets that were never asked for', async () => {
         const ticket = await ticketFor(demand({ chargeable: ['b'] }));
         await counters.settle(ticket, { now: 0, tokens: 10, charge: charge(5) });
-        expect(await openBudget(5)).toBe(true);
+        expect(await setSpent(5)).toBe(true);
         expect(await counters.admit(paid(0))).toMatchObject({ budgets: [{ spentNanoUsd: 5 }] });
       });
 
@@ -266,13 +266,13 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
         const ticket = await ticketFor(demand({ chargeable: ['b'] }));
         const fence = await fenceOf(paid(0));
         await counters.settle(ticket, { now: 0, tokens: 10, charge: charge(5) });
-        expect(await counters.openBudget({ id: 'b', fence, spentNanoUsd: 0 })).toBe(false);
-        expect(await openBudget(5)).toBe(true);
+        expect(await counters.setSpent({ id: 'b', fence, spentNanoUsd: 0 })).toBe(false);
+        expect(await setSpent(5)).toBe(true);
         expect(await counters.admit(paid(0))).toMatchObject({ budgets: [{ spentNanoUsd: 5 }] });
       });
 
-      it('does not open a budget that was never asked for', async () => {
-        expect(await counters.openBudget({ id: 'unknown', fence: 1, spentNanoUsd: 0 })).toBe(false);
+      it('does not know a budget that was never asked for', async () => {
+        expect(await counters.setSpent({ id: 'unknown', fence: 1, spentNanoUsd: 0 })).toBe(false);
       });
     });
   });

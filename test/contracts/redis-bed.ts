@@ -40,10 +40,10 @@ export async function tickets(
   return answers.flatMap((answer) => (answer.kind === 'admitted' ? [answer.ticket] : []));
 }
 
-export async function openBudget(counters: RedisCounters, one: AdmissionDemand, spentNanoUsd: number): Promise<void> {
+export async function setSpent(counters: RedisCounters, one: AdmissionDemand, spentNanoUsd: number): Promise<void> {
   const answer = await counters.admit(one);
-  if (answer.kind !== 'closed') throw new Error(`the budget is not closed but ${answer.kind}`);
-  for (const closed of answer.budgets) expect(await counters.openBudget({ ...closed, spentNanoUsd })).toBe(true);
+  if (answer.kind !== 'unread') throw new Error(`the budget is not unread but ${answer.kind}`);
+  for (const unread of answer.budgets) expect(await counters.setSpent({ ...unread, spentNanoUsd })).toBe(true);
 }
 
 /** Waits until limits are shared again. Tests that run at the same time poll with an `expect` of their own. */

@@ -72,9 +72,9 @@ export interface AdmissionTicket {
 }
 
 /** A budget whose spending has to be read from the ledger. */
-export interface ClosedBudget {
+export interface UnreadBudget {
   id: string;
-  /** To be passed to `openBudget`. A charge that arrives during the read makes it invalid. */
+  /** To be passed to `setSpent`. A charge that arrives during the read makes it invalid. */
   fence: number;
 }
 
@@ -84,8 +84,8 @@ interface AdmissionLevels extends RateLevels {
 
 /** Levels are those after the admission, if there was one. */
 export type AdmissionAnswer =
-  /** Nothing was taken. Read what was spent from the ledger, open these budgets and ask again. */
-  | { kind: 'closed'; budgets: readonly ClosedBudget[] }
+  /** Nothing was taken. Read from the ledger what was spent of these budgets, set it and ask again. */
+  | { kind: 'unread'; budgets: readonly UnreadBudget[] }
   | (AdmissionLevels & { kind: 'admitted'; ticket: AdmissionTicket })
   /** True for each exceeded limit of concurrency, in the order of the demand. */
   | (AdmissionLevels & { kind: 'refused'; concurrencyExceeded: readonly boolean[] });
@@ -105,7 +105,7 @@ export interface Settlement {
  * Admissions belong to an owner and last as long as its lease, so the concurrency and reservations of a process that died are given
  * back. Rate limits are not given back: buckets refill by themselves.
  *
- * A budget counter is a copy of what the ledger says. Whenever a charge may or may not be part of the copy, the counter is closed and
+ * A budget counter is a copy of what the ledger says. Whenever a charge may or may not be part of the copy, the budget counts as unread and is
  * read from the ledger again: when an admission expires, since its process may have died between the ledger row and `settle`, and
  * when a charge arrives for an admission that expired.
  */
@@ -117,6 +117,6 @@ export interface Counters {
   renew(owner: string, lease: { now: number; leaseMs: number }): void | Promise<void>;
   /** The levels as they are; takes nothing. */
   levels(query: RateQuery): RateLevels | Promise<RateLevels>;
-  /** False when the fence is no longer valid: ask again and read again. True when the budget is open, by this call or another. */
-  openBudget(budget: ClosedBudget & { spentNanoUsd: number }): Promise<boolean>;
+  /** False when the fence is no longer valid: ask again and read again. True when the spending is known, by this call or another. */
+  setSpent(budget: UnreadBudget & { spentNanoUsd: number }): Promise<boolean>;
 }

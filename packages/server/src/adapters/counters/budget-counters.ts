@@ -1,15 +1,16 @@
-import type { BudgetDemand, BudgetLevel, ClosedBudget, Settlement } from '@baobab/core/ports/counters.ts';
+import { exceedsBudget } from '@baobab/core/domain/budget.ts';
+import type { BudgetDemand, BudgetLevel, Settlement, UnreadBudget } from '@baobab/core/ports/counters.ts';
 
 interface Budget {
   /** False while its spending has to be read from the ledger. */
-  open: boolean;
+  isRead: boolean;
   fence: number;
   spentNanoUsd: number;
   reservedNanoUsd: number;
   expiresAt: number;
 }
 
-const NONE: readonly ClosedBudget[] = [];
+const NONE: readonly UnreadBudget[] = [];
 
 /** What was spent and reserved in each month of a key or an account. */
 export class BudgetCounters {
@@ -20,19 +21,19 @@ export class BudgetCounters {
     return this.#budgets.size;
   }
 
-  /** Those of the demands that have to be opened first. */
-  closed(demands: readonly BudgetDemand[]): readonly ClosedBudget[] {
-    if (demands.length === 0 || demands.every(({ id }) => this.#budgets.get(id)?.open)) return NONE;
+  /** Those of the demands whose spending has to be read first. */
+  unread(demands: readonly BudgetDemand[]): readonly UnreadBudget[] {
+    if (demands.length === 0 || demands.every(({ id }) => this.#budgets.get(id)?.isRead)) return NONE;
     return demands.flatMap(({ id, expiresAt }) => {
-      const { open, fence } = this.#budgets.get(id) ?? this.#add(id, expiresAt);
-      return open ? [] : [{ id, fence }];
+      const { isRead, fence } = this.#budgets.get(id) ?? this.#add(id, expiresAt);
+      return isRead ? [] : [{ id, fence }];
     });
   }
 
   levels(demands: readonly BudgetDemand[]): BudgetLevel[] {
-    return demands.map(({ id, limitNanoUsd, reserveNanoUsd }) => {
-      const { spentNanoUsd = 0, reservedNanoUsd = 0 } = this.#budgets.get(id) ?? {};
-      const exceeded = spentNanoUsd >= limitNanoUsd || spentNanoUsd + reservedNanoUsd + reserveNanoUsd > limitNanoUsd;
+    return demands.map((demand) => {
+      const { spentNanoUsd = 0, reservedNanoUsd = 0 } = this.#budgets.get(demand.id) ?? {};
+      const exceeded = exceedsBudget(demand, spentNanoUsd, reservedNanoUsd);
       return { spentNanoUsd, reservedNanoUsd, exceeded };
     });
   }
@@ -54,27 +55,28 @@ export class BudgetCounters {
     for (const id of budgets) {
       const budget = this.#budgets.get(id);
       if (budget === undefined) continue;
-      if (budget.open) budget.spentNanoUsd += nanoUsd;
+      if (budget.isRead) budget.spentNanoUsd += nanoUsd;
       // A read that is under way may or may not include this charge.
       else budget.fence = this.#nextFence();
     }
   }
 
-  close(ids: readonly string[]): void {
+  /** Has them read again. */
+  markUnread(ids: readonly string[]): void {
     for (const id of ids) {
       const budget = this.#budgets.get(id);
       if (budget === undefined) continue;
-      budget.open = false;
+      budget.isRead = false;
       budget.fence = this.#nextFence();
     }
   }
 
-  open({ id, fence, spentNanoUsd }: ClosedBudget & { spentNanoUsd: number }): boolean {
+  setSpent({ id, fence, spentNanoUsd }: UnreadBudget & { spentNanoUsd: number }): boolean {
     const budget = this.#budgets.get(id);
     if (budget === undefined) return false;
-    if (budget.open) return true;
+    if (budget.isRead) return true;
     if (budget.fence !== fence) return false;
-    budget.open = true;
+    budget.isRead = true;
     budget.spentNanoUsd = spentNanoUsd;
     return true;
   }
@@ -87,7 +89,7 @@ export class BudgetCounters {
   }
 
   #add(id: string, expiresAt: number): Budget {
-    const budget = { open: false, fence: this.#nextFence(), spentNanoUsd: 0, reservedNanoUsd: 0, expiresAt };
+    const budget = { isRead: false, fence: this.#nextFence(), spentNanoUsd: 0, reservedNanoUsd: 0, expiresAt };
     this.#budgets.set(id, budget);
     return budget;
   }

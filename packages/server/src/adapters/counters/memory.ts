@@ -54,7 +54,7 @@ export function createMemoryCounters(options: { firstLevel?: FirstLevel } = {}):
   const expire = (now: number) => {
     for (const { demand } of owners.expire(now)) {
       giveBack(demand);
-      budgets.close(demand.chargeable);
+      budgets.markUnread(demand.chargeable);
     }
   };
 
@@ -68,8 +68,8 @@ export function createMemoryCounters(options: { firstLevel?: FirstLevel } = {}):
       const owner = owners.renew(demand.owner, now + demand.leaseMs);
       expire(now);
       sweep(now);
-      const closed = budgets.closed(demand.budgets);
-      if (closed.length > 0) return { kind: 'closed', budgets: closed };
+      const unread = budgets.unread(demand.budgets);
+      if (unread.length > 0) return { kind: 'unread', budgets: unread };
 
       const requestBuckets = rates.refilled(requests, now);
       const tokenBuckets = rates.refilled(tokens, now);
@@ -108,7 +108,7 @@ export function createMemoryCounters(options: { firstLevel?: FirstLevel } = {}):
       if (state === 'settled') return;
       if (state === 'expired') {
         ticket.state = 'settled';
-        if (charge !== undefined) budgets.close(charge.budgets);
+        if (charge !== undefined) budgets.markUnread(charge.budgets);
         return;
       }
       owners.settle(ticket);
@@ -132,6 +132,6 @@ export function createMemoryCounters(options: { firstLevel?: FirstLevel } = {}):
 
     buckets: (now) => rates.levels(now),
 
-    openBudget: async (budget) => budgets.open(budget),
+    setSpent: async (budget) => budgets.setSpent(budget),
   };
 }

@@ -156,7 +156,7 @@ describe('budgets', () => {
       settle: (ticket, settlement) => later(() => memory.settle(ticket, settlement)),
       renew: (owner, lease) => later(() => memory.renew(owner, lease)),
       levels: (query) => later(() => memory.levels(query)),
-      openBudget: (budget) => later(() => memory.openBudget(budget)),
+      setSpent: (budget) => later(() => memory.setSpent(budget)),
     };
     let ledger = 40n;
     const spent = () => later(() => ledger);

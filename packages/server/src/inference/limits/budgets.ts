@@ -1,6 +1,6 @@
 import type { Principal } from '@baobab/core/domain/principal.ts';
 import { bucketBounds, bucketIndex } from '@baobab/core/domain/usage-window.ts';
-import type { ClosedBudget, Counters } from '@baobab/core/ports/counters.ts';
+import type { Counters, UnreadBudget } from '@baobab/core/ports/counters.ts';
 import type { SpendingQuery, UsageReader } from '@baobab/core/ports/usage.ts';
 
 /** What a key or an account may spend in one calendar month of UTC. */
@@ -17,27 +17,27 @@ export interface Budgets {
   of(principal: Principal, time: number): readonly Budget[];
   /** Every budget a request at this time is charged to, limited or not: a limit may be set while the request runs. */
   charged(principal: Principal, time: number): readonly string[];
-  /** Reads from the ledger what was spent so far and opens the counters with it. Ask the counters again afterwards. */
-  open(budgets: readonly Budget[], closed: readonly ClosedBudget[]): Promise<void>;
+  /** Reads from the ledger what was spent so far and tells the counters. Ask them again afterwards. */
+  read(budgets: readonly Budget[], unread: readonly UnreadBudget[]): Promise<void>;
 }
 
 const NONE: readonly Budget[] = [];
 
 export function createBudgets({ counters, usage }: { counters: Counters; usage: UsageReader }): Budgets {
-  const opening = new Map<string, Promise<void>>();
+  const reading = new Map<string, Promise<void>>();
 
-  async function readAndOpen({ id, spending }: Budget, fence: number): Promise<void> {
+  async function readSpending({ id, spending }: Budget, fence: number): Promise<void> {
     const spent = await usage.spentNanoUsd(spending);
     const spentNanoUsd = Number(spent < BigInt(Number.MAX_SAFE_INTEGER) ? spent : Number.MAX_SAFE_INTEGER);
-    await counters.openBudget({ id, fence, spentNanoUsd });
+    await counters.setSpent({ id, fence, spentNanoUsd });
   }
 
   /** Requests that wait for the same budget share one read. */
-  function open(budget: Budget, fence: number): Promise<void> {
-    const running = opening.get(budget.id);
+  function read(budget: Budget, fence: number): Promise<void> {
+    const running = reading.get(budget.id);
     if (running !== undefined) return running;
-    const done = readAndOpen(budget, fence).finally(() => opening.delete(budget.id));
-    opening.set(budget.id, done);
+    const done = readSpending(budget, fence).finally(() => reading.delete(budget.id));
+    reading.set(budget.id, done);
     return done;
   }
 
@@ -83,11 +83,11 @@ export function createBudgets({ counters, usage }: { counters: Counters; usage: 
       return ids;
     },
 
-    async open(budgets, closed) {
+    async read(budgets, unread) {
       await Promise.all(
-        closed.map(({ id, fence }) => {
+        unread.map(({ id, fence }) => {
           const budget = budgets.find((one) => one.id === id);
-          return budget && open(budget, fence);
+          return budget && read(budget, fence);
         }),
       );
     },

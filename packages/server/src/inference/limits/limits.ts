@@ -67,7 +67,7 @@ export type Admission =
   | (Decision & { admitted: false; error: ApiError });
 
 export interface Limits {
-  /** One round trip to the counters. Returns no promise when they are in memory and the budgets are open. */
+  /** One round trip to the counters. Returns no promise when they are in memory and the budgets were read. */
   admit(request: LimitedRequest): Admission | Promise<Admission>;
   /** The current levels of a caller. Takes nothing. */
   status(series: LimitedSeries): Promise<LimitStatus>;
@@ -128,22 +128,22 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
       };
       const facts = { request, series, limited };
 
-      const openAndAsk = async (first: AdmissionAnswer | Promise<AdmissionAnswer>): Promise<Admission> => {
+      const readAndAsk = async (first: AdmissionAnswer | Promise<AdmissionAnswer>): Promise<Admission> => {
         let answer = await first;
-        while (answer.kind === 'closed') {
-          await budgets.open(limited, answer.budgets);
+        while (answer.kind === 'unread') {
+          await budgets.read(limited, answer.budgets);
           answer = await ask();
         }
         return decide(answer, facts);
       };
 
       const answer = ask();
-      return answer instanceof Promise || answer.kind === 'closed' ? openAndAsk(answer) : decide(answer, facts);
+      return answer instanceof Promise || answer.kind === 'unread' ? readAndAsk(answer) : decide(answer, facts);
     },
   };
 
   function decide(
-    answer: Exclude<AdmissionAnswer, { kind: 'closed' }>,
+    answer: Exclude<AdmissionAnswer, { kind: 'unread' }>,
     { request, series, limited }: { request: LimitedRequest; series: Series; limited: readonly Budget[] },
   ): Admission {
     const requests = tightest(series.requests.buckets, answer.requests);

@@ -1,3 +1,4 @@
+import { exceedsBudget } from '@baobab/core/domain/budget.ts';
 import type { Modality } from '@baobab/core/domain/model.ts';
 import { usdText } from '@baobab/core/domain/money.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
@@ -97,7 +98,7 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
     const leftNanoUsd = Math.max(0, limitNanoUsd - spentNanoUsd - level.reservedNanoUsd);
     const reset = `resets at ${new Date(endsAt).toISOString()}`;
     // A reservation may be given back as soon as a running request ends.
-    const usedUp = spentNanoUsd >= limitNanoUsd || spentNanoUsd + reserveNanoUsd > limitNanoUsd;
+    const usedUp = exceedsBudget({ limitNanoUsd, reserveNanoUsd }, spentNanoUsd, 0);
     found.push({
       code: 'budget_exceeded',
       waitMs: usedUp ? endsAt - now : SOON_MS,

@@ -3,11 +3,11 @@ import type {
   AdmissionAnswer,
   AdmissionDemand,
   AdmissionTicket,
-  ClosedBudget,
   Counters,
   RateLevels,
   RateQuery,
   Settlement,
+  UnreadBudget,
 } from '@baobab/core/ports/counters.ts';
 import { parseRedisAddress, type RedisAddress } from './address.ts';
 import { HeldAdmission } from './held-admission.ts';
@@ -116,11 +116,11 @@ class SharedOrAlone implements RedisCounters {
     );
   }
 
-  openBudget(budget: ClosedBudget & { spentNanoUsd: number }): Promise<boolean> {
+  setSpent(budget: UnreadBudget & { spentNanoUsd: number }): Promise<boolean> {
     // A fence below zero is of the share, whose budgets are gone when Redis is back.
     return this.#attempt(
-      async (counters) => budget.fence > 0 && counters.openBudget(budget),
-      async (share) => budget.fence < 0 && share.openBudget(budget),
+      async (counters) => budget.fence > 0 && counters.setSpent(budget),
+      async (share) => budget.fence < 0 && share.setSpent(budget),
     );
   }
 
@@ -163,7 +163,7 @@ class SharedOrAlone implements RedisCounters {
   async #admitShared(demand: AdmissionDemand, counters: SharedCounters): Promise<AdmissionAnswer> {
     const held = new HeldAdmission(demand, this.#membership.stay);
     const answer = await counters.admit(this.#membership.nameOf(demand.owner), demand);
-    if (answer.kind === 'closed') return answer;
+    if (answer.kind === 'unread') return answer;
     const { kind, levels, bucketLevels, concurrencyExceeded, budgets, replicas } = answer;
     // Others may have joined since the last renewal: with too small a number, the share would be too large.
     this.#membership.replicas = replicas;

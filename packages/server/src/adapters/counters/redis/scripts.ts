@@ -22,7 +22,7 @@ export const SCRIPTS = {
   settle: load('settle'),
   renew: load('renew'),
   levels: load('levels'),
-  openBudget: load('open-budget'),
+  setSpent: load('set-spent'),
   join: load('join'),
   restore: load('restore'),
   leave: load('leave'),

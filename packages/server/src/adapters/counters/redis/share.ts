@@ -2,10 +2,10 @@ import type {
   AdmissionAnswer,
   AdmissionDemand,
   BudgetDemand,
-  ClosedBudget,
   RateBucket,
   RateDemand,
   RateQuery,
+  UnreadBudget,
 } from '@baobab/core/ports/counters.ts';
 import { createMemoryCounters, type MemoryCounters } from '../memory.ts';
 import type { HeldAdmission } from './held-admission.ts';
@@ -21,7 +21,7 @@ export interface ShareOptions {
 }
 
 /** What this process may use of every limit while Redis is away: an equal part, but at least 1. */
-export interface Share extends Pick<MemoryCounters, 'admit' | 'settle' | 'renew' | 'levels' | 'openBudget'> {
+export interface Share extends Pick<MemoryCounters, 'admit' | 'settle' | 'renew' | 'levels' | 'setSpent'> {
   /** Its part of the level of each bucket that is not full. `perMinute` is the whole limit. */
   buckets(now: number): Iterable<RateBucket & { level: number }>;
 }
@@ -74,8 +74,8 @@ export function createShare({ replicas, seen, running, now }: ShareOptions): Sha
         concurrency: demand.concurrency.map(({ id, limit }) => ({ id, limit: limit === null ? null : part(limit) })),
         budgets: demand.budgets.map(partOfBudget),
       });
-      if (answer.kind !== 'closed') return answer;
-      return { kind: 'closed', budgets: answer.budgets.map(({ id, fence }) => ({ id, fence: -fence })) };
+      if (answer.kind !== 'unread') return answer;
+      return { kind: 'unread', budgets: answer.budgets.map(({ id, fence }) => ({ id, fence: -fence })) };
     },
 
     settle: counters.settle,
@@ -83,9 +83,9 @@ export function createShare({ replicas, seen, running, now }: ShareOptions): Sha
     levels: (query) => counters.levels(partOfRates(query)),
 
     /** Fences are negative, so that none of Redis is taken for one of these. */
-    openBudget({ id, fence, spentNanoUsd }: ClosedBudget & { spentNanoUsd: number }) {
+    setSpent({ id, fence, spentNanoUsd }: UnreadBudget & { spentNanoUsd: number }) {
       if (!spentAtStart.has(id)) spentAtStart.set(id, spentNanoUsd);
-      return counters.openBudget({ id, fence: -fence, spentNanoUsd });
+      return counters.setSpent({ id, fence: -fence, spentNanoUsd });
     },
 
     *buckets(time) {

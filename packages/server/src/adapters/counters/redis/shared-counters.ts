@@ -1,12 +1,13 @@
+import { exceedsBudget } from '@baobab/core/domain/budget.ts';
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import type {
   AdmissionDemand,
   BudgetDemand,
-  ClosedBudget,
   RateDemand,
   RateLevels,
   RateQuery,
   Settlement,
+  UnreadBudget,
 } from '@baobab/core/ports/counters.ts';
 import { levelsOf } from '../rate-buckets.ts';
 import type { RedisConnection } from './connection.ts';
@@ -50,7 +51,7 @@ export interface Possessions {
 }
 
 type SharedAnswer =
-  | { kind: 'closed'; budgets: readonly ClosedBudget[] }
+  | { kind: 'unread'; budgets: readonly UnreadBudget[] }
   | {
       kind: 'admitted' | 'refused';
       /** Processes that share the counters. */
@@ -63,7 +64,7 @@ type SharedAnswer =
     };
 
 const LOST = -1;
-const CLOSED = 0;
+const UNREAD = 0;
 const ADMITTED = 1;
 
 const bucketArgs = ({ buckets }: Pick<RateDemand, 'buckets'>) => [
@@ -77,9 +78,6 @@ const budgetArgs = ({ id, limitNanoUsd, reserveNanoUsd, expiresAt }: BudgetDeman
   `${reserveNanoUsd}`,
   `${Math.max(0, expiresAt - now) + DAY_MS}`,
 ];
-
-const exceeds = ({ limitNanoUsd, reserveNanoUsd }: BudgetDemand, spent: number, reserved: number): boolean =>
-  spent >= limitNanoUsd || spent + reserved + reserveNanoUsd > limitNanoUsd;
 
 /** The calls of one connection to the counters in Redis. Every one of them is a script, so it is atomic and one round trip. */
 export function createSharedCounters({ connection, namespace, time }: SharedCountersOptions) {
@@ -141,12 +139,12 @@ export function createSharedCounters({ connection, namespace, time }: SharedCoun
         `${budgets.length}`,
         ...budgets.flatMap((one) => budgetArgs(one, now)),
       ]);
-      if (answer[0] === CLOSED) {
-        const closed: ClosedBudget[] = [];
+      if (answer[0] === UNREAD) {
+        const unread: UnreadBudget[] = [];
         for (let at = 1; at < answer.length; at += 2) {
-          closed.push({ id: budgets[(answer[at] ?? 0) - 1]?.id ?? '', fence: answer[at + 1] ?? 0 });
+          unread.push({ id: budgets[(answer[at] ?? 0) - 1]?.id ?? '', fence: answer[at + 1] ?? 0 });
         }
-        return { kind: 'closed', budgets: closed };
+        return { kind: 'unread', budgets: unread };
       }
       const [kind, replicas = 1, ...amounts] = answer;
       const isAdmitted = kind === ADMITTED;
@@ -161,7 +159,7 @@ export function createSharedCounters({ connection, namespace, time }: SharedCoun
         concurrencyExceeded: concurrency.map(({ limit }, index) => limit !== null && (counts[index] ?? 0) >= limit),
         budgets: budgets.map((budget, index) => {
           const [spentNanoUsd = 0, reservedNanoUsd = 0] = money.slice(2 * index, 2 * index + 2);
-          const exceeded = !isAdmitted && exceeds(budget, spentNanoUsd, reservedNanoUsd);
+          const exceeded = !isAdmitted && exceedsBudget(budget, spentNanoUsd, reservedNanoUsd);
           return { spentNanoUsd, reservedNanoUsd, exceeded };
         }),
       };
@@ -196,9 +194,9 @@ export function createSharedCounters({ connection, namespace, time }: SharedCoun
       return toLevels(query, levels, false);
     },
 
-    async openBudget({ id, fence, spentNanoUsd }: ClosedBudget & { spentNanoUsd: number }): Promise<boolean> {
-      const [opened] = await run(SCRIPTS.openBudget, 0, [id, `${fence}`, `${spentNanoUsd}`]);
-      return opened === 1;
+    async setSpent({ id, fence, spentNanoUsd }: UnreadBudget & { spentNanoUsd: number }): Promise<boolean> {
+      const [isSet] = await run(SCRIPTS.setSpent, 0, [id, `${fence}`, `${spentNanoUsd}`]);
+      return isSet === 1;
     },
 
     async leave(owner: string): Promise<void> {

@@ -1,5 +1,5 @@
 -- owner, lease, admission, what it holds, amount and buckets of requests, amount and buckets of tokens, concurrency, budgets
--- Returns {-1}: lost. {0, index, fence, …}: closed budgets. {1, …} admitted or {2, …} refused: number of owners, levels of buckets,
+-- Returns {-1}: lost. {0, index, fence, …}: budgets to be read. {1, …} admitted or {2, …} refused: number of owners, levels of buckets,
 -- counts of running requests, spent and reserved of each budget.
 if is_lost() then return { -1 } end
 local owner, lease_ms, id, held = argument(), number(), argument(), argument()
@@ -28,26 +28,27 @@ for _ = 1, number() do
   counters[#counters + 1] = counter
 end
 
-local budgets, closed = {}, { 0 }
+local budgets, unread = {}, { 0 }
 for index = 1, number() do
   local budget, limit, ttl = { key = root .. 'budget:' .. argument() }, number(), nil
   budget.reserve, ttl = number(), argument()
-  local open, fence, spent, reserved = unpack(redis.call('HMGET', budget.key, 'open', 'fence', 'spent', 'reserved'))
+  local is_read, fence, spent, reserved = unpack(redis.call('HMGET', budget.key, 'read', 'fence', 'spent', 'reserved'))
   if not fence then
     fence = next_fence()
-    redis.call('HSET', budget.key, 'open', '0', 'fence', fence, 'spent', '0', 'reserved', reserved or '0')
+    redis.call('HSET', budget.key, 'read', '0', 'fence', fence, 'spent', '0', 'reserved', reserved or '0')
     redis.call('PEXPIRE', budget.key, ttl)
   end
-  if open ~= '1' then
-    closed[#closed + 1] = index
-    closed[#closed + 1] = tonumber(fence)
+  if is_read ~= '1' then
+    unread[#unread + 1] = index
+    unread[#unread + 1] = tonumber(fence)
   else
     budget.spent, budget.reserved = tonumber(spent), tonumber(reserved)
+    -- As in domain/budget.ts.
     if budget.spent >= limit or budget.spent + budget.reserved + budget.reserve > limit then admitted = false end
   end
   budgets[index] = budget
 end
-if #closed > 1 then return closed end
+if #unread > 1 then return unread end
 
 if admitted then
   for _, bucket in ipairs(buckets) do

@@ -1,4 +1,4 @@
--- owner, admissions with what they hold, budgets to close, buckets with what to add to their level: this process's share of a level
+-- owner, admissions with what they hold, budgets to read again, buckets with what to add to their level: this process's share of a level
 -- that was lost, or less than 0 for what it took while Redis was away
 -- Puts in what a process holds after the counters were lost or out of reach. Returns {1}, {-1}: lost.
 if is_lost() then return { -1 } end
@@ -17,7 +17,7 @@ for _ = 1, number() do
     end
   end
 end
-for _ = 1, number() do close_budget(argument()) end
+for _ = 1, number() do mark_unread(argument()) end
 for _ = 1, number() do
   local id, per_minute, share = argument(), number(), number()
   local level, updated = 0, now

@@ -23,11 +23,11 @@ local nano_usd = argument()
 for _ = 1, number() do
   local budget = argument()
   local key = root .. 'budget:' .. budget
-  if is_held and redis.call('HGET', key, 'open') == '1' then
+  if is_held and redis.call('HGET', key, 'read') == '1' then
     redis.call('HINCRBY', key, 'spent', nano_usd)
   else
     -- A read of the ledger may or may not include this charge.
-    close_budget(budget)
+    mark_unread(budget)
   end
 end
 return { is_held and 1 or 0 }

@@ -9,7 +9,7 @@
 -- <root>held:<owner>   hash: admission, what it holds as JSON {c: counters, b: [[budget, reserved]], x: chargeable budgets}
 -- <root>running        hash: concurrency counter, running requests
 -- <root>bucket:<id>    '<level> <time>'; absent: full. Levels count sixty-thousandths, see domain/token-bucket.ts
--- <root>budget:<id>    hash: open, fence, spent, reserved
+-- <root>budget:<id>    hash: read, fence, spent, reserved
 local meta, root = KEYS[1], KEYS[2]
 local now = tonumber(ARGV[2])
 if now == nil then
@@ -82,12 +82,12 @@ local function add_reserved(id, nano_usd)
   if redis.call('EXISTS', key) == 1 then redis.call('HINCRBY', key, 'reserved', integer(nano_usd)) end
 end
 
-local function close_budget(id)
+local function mark_unread(id)
   local key = root .. 'budget:' .. id
-  if redis.call('EXISTS', key) == 1 then redis.call('HSET', key, 'open', '0', 'fence', next_fence()) end
+  if redis.call('EXISTS', key) == 1 then redis.call('HSET', key, 'read', '0', 'fence', next_fence()) end
 end
 
--- Gives back what an owner holds. Whether its requests were billed is known to the ledger only, so their budgets are closed.
+-- Gives back what an owner holds. Whether its requests were billed is known to the ledger only, so their budgets are read again.
 local function end_owner(owner)
   local key = root .. 'held:' .. owner
   local held = redis.call('HGETALL', key)
@@ -95,7 +95,7 @@ local function end_owner(owner)
     local admission = cjson.decode(held[index])
     for _, id in ipairs(admission.c) do add_running(id, -1) end
     for _, budget in ipairs(admission.b) do add_reserved(budget[1], -budget[2]) end
-    for _, id in ipairs(admission.x) do close_budget(id) end
+    for _, id in ipairs(admission.x) do mark_unread(id) end
   end
   redis.call('DEL', key)
   redis.call('ZREM', root .. 'owners', owner)

@@ -1,8 +1,0 @@
--- budget, fence, spent. Returns {1}: open, {0}: the fence is no longer valid, {-1}: lost.
-if is_lost() then return { -1 } end
-local key, fence, spent = root .. 'budget:' .. argument(), argument(), argument()
-local open, current = unpack(redis.call('HMGET', key, 'open', 'fence'))
-if open == '1' then return { 1 } end
-if current ~= fence then return { 0 } end
-redis.call('HSET', key, 'open', '1', 'spent', spent)
-return { 1 }
