@@ -29,7 +29,7 @@ export interface EmbeddingsService {
     call: InferenceCall,
     command: EmbeddingCommand,
     write: (result: EmbeddingResult, promptTokens: number) => Answer | Promise<Answer>,
-  ): Promise<{ answer: Answer | Promise<Answer>; promptTokens: number }>;
+  ): Promise<{ answer: Answer | Promise<Answer> }>;
 }
 
 /** With the two special tokens that most encoders add. No input uses more than the context. */
@@ -127,7 +127,7 @@ export function createEmbeddings({ inference, images }: EmbeddingsDependencies):
           // Awaited later, or never if the ledger write fails first: prevents an unhandled rejection.
           if (answer instanceof Promise) answer.catch(() => {});
           await settled;
-          return { answer, promptTokens };
+          return { answer };
         },
       });
     },

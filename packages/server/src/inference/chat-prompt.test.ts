@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ChatCommand } from '../chat-command.ts';
-import { withDocuments } from './placement.ts';
+import type { ChatCommand } from './chat-command.ts';
+import { withDocuments } from './chat-prompt.ts';
 
 const document = (message: number, at: number) => ({
   source: { fileId: 'file_1' },
