@@ -98,7 +98,7 @@ describeInBrowser('operations', () => {
     const sheet = page.getByRole('dialog', { name: REPO });
     const release = hub.holdBodiesAfter(20_000_000);
     await sheet.getByRole('button', { name: 'Fetch weights' }).click();
-    await sheet.getByText(/of 38\.2 MB, [1-9]\d? %/).waitFor();
+    await sheet.getByText(/of 46\.1 MB, [1-9]\d? %/).waitFor();
     await expectAccessible(page);
     release();
     await sheet.getByRole('button', { name: 'Load', exact: true }).click();
