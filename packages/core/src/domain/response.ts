@@ -42,7 +42,7 @@ export interface RecordedEvents {
   /** Sequence numbers of the first and the last of them. */
   first: number;
   last: number;
-  /** JSON, written and read by `http/` alone. */
+  /** Their texts as they are sent, one after the other. */
   content: string;
 }
 

@@ -77,7 +77,7 @@ export interface BackgroundResponses {
 }
 
 /** The recorded streams of background responses. */
-export interface ResponseEventLog {
+export interface ResponseStreams {
   /** Adds events to the stream of a response. False, and nothing recorded, when it has ended or another process has claimed it. */
   record(response: OwnedResponse, events: RecordedEvents): Promise<boolean>;
   /** The recorded events of a response after this sequence number, in order, and a few before it if they were recorded together. */
@@ -87,4 +87,4 @@ export interface ResponseEventLog {
 }
 
 /** Every change is one transaction: what a crash leaves is a whole response or none. */
-export interface ResponseRepository extends ResponseRecords, BackgroundResponses, ResponseEventLog {}
+export interface ResponseRepository extends ResponseRecords, BackgroundResponses, ResponseStreams {}

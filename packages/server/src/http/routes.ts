@@ -54,6 +54,7 @@ import { performanceRoutes } from './endpoints/performance/route.ts';
 import { referenceRoutes } from './endpoints/reference/route.ts';
 import { requestRoutes } from './endpoints/requests/route.ts';
 import { rerankRoutes } from './endpoints/rerank/route.ts';
+import type { WireResponseCreator } from './endpoints/responses/endpoint.ts';
 import { responseRoutes } from './endpoints/responses/route.ts';
 import { sessionRoutes, signInRoutes } from './endpoints/sessions/route.ts';
 import type { MetricsAccessSettings } from './endpoints/system/metrics-access.ts';
@@ -89,6 +90,7 @@ export interface RouteDependencies {
   messageBatches: MessageBatchesService;
   responses: ResponsesService;
   conversations: ConversationsService;
+  responseCreator: WireResponseCreator;
   eventLog: ResponseEventLog;
   usage: UsageService;
   requestList: RequestsService;
@@ -154,9 +156,8 @@ export async function registerRoutes(server: FastifyInstance, dependencies: Rout
       await api.register(responseRoutes, {
         chat,
         responses: dependencies.responses,
-        conversations: dependencies.conversations,
+        responseCreator: dependencies.responseCreator,
         eventLog: dependencies.eventLog,
-        clock,
       });
       await api.register(messageRoutes, { chat, clock, messageBatches: dependencies.messageBatches });
       await api.register(conversationRoutes, { conversations: dependencies.conversations });

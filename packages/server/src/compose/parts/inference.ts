@@ -6,7 +6,8 @@ import type { Store } from '../../adapters/store.ts';
 import { createAccountTurns } from '../../admission/account-turns.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
 import type { Fleet } from '../../fleet/fleet.ts';
-import { createResponseExecutor } from '../../http/endpoints/responses/executor.ts';
+import type { WireResponseCreator } from '../../http/endpoints/responses/endpoint.ts';
+import { createResponseFormat } from '../../http/endpoints/responses/format.ts';
 import type { ChatService } from '../../inference/chat.ts';
 import { createChat } from '../../inference/chat.ts';
 import { createEmbeddings } from '../../inference/embeddings.ts';
@@ -25,6 +26,7 @@ import type { CatalogService } from '../../services/catalog/catalog.ts';
 import type { FilesService } from '../../services/files/files.ts';
 import type { LeaseHolder } from '../../services/processes/process-leases.ts';
 import { type ConversationsService, createConversations } from '../../services/responses/conversations.ts';
+import { createResponseCreator } from '../../services/responses/create.ts';
 import { createResponseEventLog, type ResponseEventLog } from '../../services/responses/event-log.ts';
 import { createResponses, type ResponsesService } from '../../services/responses/responses.ts';
 import { createResponseRunner, type ResponseRunner } from '../../services/responses/runner.ts';
@@ -104,6 +106,7 @@ export function composeInference(options: InferenceOptions) {
 export interface ResponseParts {
   responses: ResponsesService;
   conversations: ConversationsService;
+  responseCreator: WireResponseCreator;
   eventLog: ResponseEventLog;
   responseRunner: ResponseRunner;
 }
@@ -129,9 +132,17 @@ export function composeResponses(options: {
     clock,
     onChange: () => responseRunner.wake(),
   });
+  const responseCreator = createResponseCreator({
+    chat,
+    responses,
+    conversations,
+    eventLog,
+    format: createResponseFormat(clock),
+    clock,
+  });
   const responseRunner = createResponseRunner({
     responses: store.responses,
-    executor: createResponseExecutor({ chat, responses, conversations, eventLog, clock }),
+    executor: responseCreator,
     eventLog,
     authority: createKeyAuthority({ keys: store.keys, accounts: store.accounts, clock, steadyClock }),
     settings,
@@ -139,5 +150,5 @@ export function composeResponses(options: {
     clock,
     logger,
   });
-  return { responses, conversations, eventLog, responseRunner };
+  return { responses, conversations, responseCreator, eventLog, responseRunner };
 }

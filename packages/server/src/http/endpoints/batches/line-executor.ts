@@ -9,8 +9,6 @@ import type { ChatService } from '../../../inference/chat.ts';
 import type { EmbeddingsService } from '../../../inference/embeddings.ts';
 import type { RerankService } from '../../../inference/rerank.ts';
 import type { LineExecutor } from '../../../services/batches/line-run.ts';
-import type { ConversationsService } from '../../../services/responses/conversations.ts';
-import type { ResponsesService } from '../../../services/responses/responses.ts';
 import { nameFields } from '../../answer/field-names.ts';
 import { createBodyCheck } from '../../body/validation.ts';
 import type { GenerationEndpoint } from '../../generation/endpoint.ts';
@@ -18,9 +16,7 @@ import { chatEndpoint } from '../chat/endpoint.ts';
 import { embeddingEndpoint } from '../embeddings/endpoint.ts';
 import { messageEndpoint } from '../messages/endpoint.ts';
 import { rerankEndpoint } from '../rerank/endpoint.ts';
-import { answerBatchLine } from '../responses/executor.ts';
-import { RESPONSE_FIELDS } from '../responses/request.ts';
-import { CreateResponse } from '../responses/schema.ts';
+import { responseEndpoint, type WireResponseCreator } from '../responses/endpoint.ts';
 
 type Answer = object | string | Buffer;
 
@@ -59,14 +55,13 @@ export interface LineExecutorDependencies {
   embeddings: EmbeddingsService;
   rerank: RerankService;
   chat: ChatService;
-  responses: ResponsesService;
-  conversations: ConversationsService;
+  responseCreator: WireResponseCreator;
   clock: Clock;
 }
 
 /** Runs the lines of batches. Each gets the same bytes as the body of the same request over HTTP. */
 export function createLineExecutor(dependencies: LineExecutorDependencies): LineExecutor {
-  const { embeddings, rerank, chat, clock } = dependencies;
+  const { embeddings, rerank, chat, responseCreator, clock } = dependencies;
   const generated = <Schema extends TSchema, Written extends object>(endpoint: GenerationEndpoint<Schema, Written>) =>
     lineOf(endpoint, (call, body) => {
       if ((body as { stream?: unknown }).stream) {
@@ -78,9 +73,7 @@ export function createLineExecutor(dependencies: LineExecutorDependencies): Line
   const lines: Record<BatchEndpoint, LineEndpoint> = {
     '/v1/embeddings': lineOf(embeddingEndpoint, (call, body) => embeddingEndpoint.answer(embeddings, call, body)),
     '/v1/rerank': lineOf(rerankEndpoint, (call, body) => rerankEndpoint.answer(rerank, call, body)),
-    '/v1/responses': lineOf({ schema: CreateResponse, fieldNames: RESPONSE_FIELDS }, (call, body) =>
-      answerBatchLine(dependencies, call, body),
-    ),
+    '/v1/responses': lineOf(responseEndpoint, (call, body) => responseEndpoint.answerLine(responseCreator, call, body)),
     '/v1/chat/completions': generated(chatEndpoint),
     '/v1/messages': generated(messageEndpoint),
   };

@@ -8,7 +8,7 @@ import { itemPage } from '../../answer/page.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { messagesOf } from '../responses/input.ts';
 import { type InputItemBody, ItemList } from '../responses/schema.ts';
-import { itemsToStore, parseStored, type StoredItem } from '../responses/stored.ts';
+import { itemsToStore, parseStored, type StoredItem } from '../responses/stored-items.ts';
 import {
   ConversationItemQuery,
   ConversationObject,

@@ -1,10 +1,11 @@
 import type { Static } from 'typebox';
 import type { AnswerWriter } from '../../../inference/chat.ts';
-import { type ResponseHead, usageToWire } from './answer.ts';
-import { inputItems } from './request.ts';
+import type { ResponseHead } from '../../../services/responses/response-format.ts';
+import { inputItems } from './command.ts';
 import type { CompactedResponse, CreateResponseBody, InputItemBody } from './schema.ts';
 import { sealText } from './sealed-text.ts';
-import { itemsToStore } from './stored.ts';
+import { itemsToStore } from './stored-items.ts';
+import { idPartOf, usageToWire } from './writer.ts';
 
 const INSTRUCTION = [
   'Summarize this conversation for a model that will continue it without seeing it.',
@@ -24,7 +25,7 @@ export function createCompactionWriter(
   { id, createdAt }: Pick<ResponseHead, 'id' | 'createdAt'>,
   items: readonly InputItemBody[],
 ): AnswerWriter<Static<typeof CompactedResponse>> {
-  const idPart = id.slice(id.indexOf('_') + 1);
+  const idPart = idPartOf(id);
   const said = items.filter(({ type, role }) => (type ?? 'message') === 'message' && role === 'user');
   let summary = '';
   let usage = usageToWire({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 }, 0);

@@ -1,8 +1,8 @@
 import type { ToolCall } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { type DraftContent, type DraftMessage, refuseDocuments } from '../../generation/draft-messages.ts';
+import { required } from '../../generation/tools.ts';
 import { contentOf } from './content.ts';
-import { openReasoning } from './reasoning.ts';
 import type { InputItemBody } from './schema.ts';
 import { openText } from './sealed-text.ts';
 import { customArguments } from './tools.ts';
@@ -23,10 +23,10 @@ const summaryMessage = (summary: string): DraftMessage => ({
   content: `<conversation-summary>\n${summary}\n</conversation-summary>`,
 });
 
-function required(item: InputItemBody, field: 'call_id' | 'name', path: string): string {
-  const value = item[field];
-  if (!value) throw errors.missingParameter(`${path}.${field}`);
-  return value;
+/** The text of a reasoning item that a client sent back; empty if it came from another server. */
+function openReasoning(item: InputItemBody, path: string): string {
+  const { text } = contentOf(item.content, `${path}.content`);
+  return text === '' ? openText(item.encrypted_content) : text;
 }
 
 /** Items from before this request, and the field that names them. */

@@ -1,53 +1,70 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { ChatService } from '../../../inference/chat.ts';
+import type { ResponsesService } from '../../../services/responses/responses.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
-import { inferenceCall } from '../../request/inference-call.ts';
+import { streamedAnswer } from '../../answer/streamed-answer.ts';
+import { callerOf, inferenceCall } from '../../request/inference-call.ts';
 import { principalOf } from '../../request/request-record.ts';
+import { inputItems, responseCommand } from './command.ts';
 import { compactionRequest, createCompactionWriter } from './compaction.ts';
-import { createFollower, type FollowerDependencies } from './following.ts';
-import { planResponse, type ResponseDependencies } from './plan.ts';
-import { inputItems, RESPONSE_FIELDS, responseCommand } from './request.ts';
-import { createResponder } from './responder.ts';
-import {
-  CompactedResponse,
-  CompactRequest,
-  CreateResponse,
-  InputTokens,
-  InputTokensRequest,
-  ResponseObject,
-} from './schema.ts';
+import { responseEndpoint, type WireResponseCreator } from './endpoint.ts';
+import { createFollower, type FollowerDependencies } from './follow.ts';
+import { CompactedResponse, CompactRequest, InputTokens, InputTokensRequest, ResponseObject } from './schema.ts';
 import { storedResponseRoutes } from './stored-route.ts';
 
 const TAGS = ['Responses'];
 
-export interface ResponseRouteDependencies extends ResponseDependencies, Pick<FollowerDependencies, 'eventLog'> {}
+export interface ResponseRouteDependencies extends FollowerDependencies {
+  chat: ChatService;
+  responses: ResponsesService;
+  responseCreator: WireResponseCreator;
+}
 
 export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies> = async (server, dependencies) => {
-  const { chat, responses } = dependencies;
+  const { chat, responses, responseCreator } = dependencies;
+  const { schema: body, fieldNames } = responseEndpoint;
   const follower = createFollower(dependencies);
-  const respond = createResponder(dependencies, follower);
 
   server.post(
     '/responses',
     {
       config: {
         operation: 'responses.create',
-        fieldNames: RESPONSE_FIELDS,
+        fieldNames,
         documented: { answers: ['text/event-stream'] },
       },
       schema: {
         summary: 'Create a response',
         tags: TAGS,
-        body: CreateResponse,
+        body,
         response: { 200: ResponseObject, ...inferenceErrors },
       },
     },
-    async (request, reply) => respond(request, reply),
+    async (request, reply) => {
+      const { background, stream } = request.body;
+      const { principal, regionPin } = callerOf(request);
+      if (background) {
+        if (stream) follower.limit(request, reply);
+        const caller = { principal, regionPin };
+        const { id, answer } = await responseCreator.enqueue(caller, request.body, request.idempotentRun);
+        return stream ? follower.follow(request, reply, id) : answer;
+      }
+      const run = await responseCreator.begin(principal, request.body);
+      const call = inferenceCall(request, reply, '/v1/responses');
+      if (!stream) return run.answer(call);
+      return streamedAnswer(
+        request,
+        reply,
+        (events) => run.stream(call, (text) => events.write(text)),
+        (failure) => run.fail(failure, request.id),
+      );
+    },
   );
 
   server.post(
     '/responses/input_tokens',
     {
-      config: { operation: 'responses.countTokens', fieldNames: RESPONSE_FIELDS, isCount: true },
+      config: { operation: 'responses.countTokens', fieldNames, isCount: true },
       schema: {
         summary: 'Count the tokens of the input of a response',
         tags: TAGS,
@@ -56,11 +73,9 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
       },
     },
     async (request, reply) => {
-      const { body, before } = await planResponse(dependencies, principalOf(request), request.body, {
-        store: false,
-      });
+      const draft = await responseCreator.prepare(principalOf(request), request.body, { store: false });
       const call = inferenceCall(request, reply, '/v1/responses/input_tokens');
-      const tokens = await chat.countTokens(call, responseCommand(body, before));
+      const tokens = await chat.countTokens(call, responseCommand(draft.body, draft.before));
       return { object: 'response.input_tokens' as const, input_tokens: tokens };
     },
   );
@@ -68,7 +83,7 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
   server.post(
     '/responses/compact',
     {
-      config: { operation: 'responses.compact', fieldNames: RESPONSE_FIELDS },
+      config: { operation: 'responses.compact', fieldNames },
       schema: {
         summary: 'Compact a long conversation into a summary written by the model',
         tags: TAGS,
@@ -77,12 +92,16 @@ export const responseRoutes: FastifyPluginAsyncTypebox<ResponseRouteDependencies
       },
     },
     async (request, reply) => {
-      const { head, body, before } = await planResponse(dependencies, principalOf(request), request.body, {
+      const {
+        head,
+        body: resolved,
+        before,
+      } = await responseCreator.prepare(principalOf(request), request.body, {
         store: false,
       });
       const call = inferenceCall(request, reply, '/v1/responses/compact');
-      const command = responseCommand(compactionRequest(body), before);
-      return chat.answer(call, command, createCompactionWriter(head, [...before, ...inputItems(body)]));
+      const command = responseCommand(compactionRequest(resolved), before);
+      return chat.answer(call, command, createCompactionWriter(head, [...before, ...inputItems(resolved)]));
     },
   );
 

@@ -4,9 +4,9 @@ import type { ResponsesService } from '../../../services/responses/responses.ts'
 import { commonErrors } from '../../answer/error-schema.ts';
 import { itemPage } from '../../answer/page.ts';
 import { principalOf } from '../../request/request-record.ts';
-import type { Follower } from './following.ts';
+import type { Follower } from './follow.ts';
 import { DeletedResponse, ItemList, ItemQuery, ResponseObject, ResponseParams, ResponseQuery } from './schema.ts';
-import { storedInput, storedResponse } from './stored.ts';
+import { storedInput, storedResponse } from './stored-items.ts';
 
 const TAGS = ['Responses'];
 

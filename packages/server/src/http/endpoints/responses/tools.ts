@@ -1,5 +1,6 @@
 import type { ChatRequest, ToolChoice, ToolDefinition } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import { toolChoiceOf } from '../../generation/tools.ts';
 import type { CreateResponseBody, ToolBody } from './schema.ts';
 
 const NAME = /^[a-zA-Z0-9_.:-]{1,128}$/;
@@ -53,40 +54,30 @@ function definitionOf(tool: ToolBody, index: number): ToolDefinition | undefined
   };
 }
 
-export interface ToolPlan extends Pick<ChatRequest, 'tools' | 'toolChoice' | 'parallelToolCalls'> {
-  /** Names of tools whose calls are items of type `custom_tool_call`. */
-  custom: ReadonlySet<string>;
-}
+/** Names of tools whose calls are items of type `custom_tool_call`. */
+export const customToolsOf = ({ tools }: CreateResponseBody): ReadonlySet<string> =>
+  new Set((tools ?? []).flatMap(({ type, name }) => (type === 'custom' && name ? [name] : [])));
 
 /** Hosted tools, such as `web_search`, are left out: programs offer them without asking whether the server has them. */
-export function toolPlan({ tools, tool_choice: choice, parallel_tool_calls: parallel }: CreateResponseBody): ToolPlan {
+export function toolsOf({
+  tools,
+  tool_choice: choice,
+  parallel_tool_calls: parallel,
+}: CreateResponseBody): Pick<ChatRequest, 'tools' | 'toolChoice' | 'parallelToolCalls'> {
   const sent = tools ?? [];
-  const custom = new Set(sent.flatMap(({ type, name }) => (type === 'custom' && name ? [name] : [])));
   const known = sent.map(definitionOf).filter((tool) => tool !== undefined);
   const allowed = choice && typeof choice === 'object' && choice.type === 'allowed_tools' ? choice : undefined;
   const names = allowed && new Set(allowed.tools?.map(({ name }) => name));
   const offered = names ? known.filter(({ name }) => names.has(name)) : known;
-  if (offered.length === 0) return { custom };
+  if (offered.length === 0) return {};
   return {
-    custom,
     tools: offered,
-    toolChoice: toolChoiceOf(
-      allowed ? (allowed.mode ?? 'auto') : choice,
-      offered.map(({ name }) => name),
-    ),
+    toolChoice: toolChoiceOf(wantedTool(allowed ? (allowed.mode ?? 'auto') : choice), offered),
     parallelToolCalls: parallel ?? undefined,
   };
 }
 
-function toolChoiceOf(choice: CreateResponseBody['tool_choice'], names: readonly string[]): ToolChoice | undefined {
-  if (choice === null || choice === undefined) return undefined;
-  if (typeof choice === 'string') return choice;
-  if (choice.type !== 'function' && choice.type !== 'custom') return undefined;
-  if (!choice.name || !names.includes(choice.name)) {
-    throw errors.invalidParameter(
-      'tool_choice',
-      `'tool_choice' names '${choice.name ?? ''}', which is not among the tools: ${names.join(', ')}.`,
-    );
-  }
-  return { name: choice.name };
+function wantedTool(choice: CreateResponseBody['tool_choice']): ToolChoice | undefined {
+  if (choice === null || choice === undefined || typeof choice === 'string') return choice ?? undefined;
+  return choice.type === 'function' || choice.type === 'custom' ? { name: choice.name ?? '' } : undefined;
 }

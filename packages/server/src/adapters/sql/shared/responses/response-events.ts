@@ -1,8 +1,8 @@
-import type { ResponseEventLog } from '@baobab/core/ports/responses.ts';
+import type { ResponseStreams } from '@baobab/core/ports/responses.ts';
 import type { SqlDatabase } from '../database.ts';
 import { responseStatements, toEventsRow } from './response-rows.ts';
 
-export function sqlResponseEvents({ read, writeIf }: SqlDatabase): ResponseEventLog {
+export function sqlResponseEvents({ read, writeIf }: SqlDatabase): ResponseStreams {
   const { owned } = responseStatements(read);
 
   return {

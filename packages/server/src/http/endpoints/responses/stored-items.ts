@@ -1,10 +1,9 @@
-import type { StoredResponse } from '@baobab/core/domain/response.ts';
+import type { ConversationItem, StoredResponse } from '@baobab/core/domain/response.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
-import type { ResponsesService } from '../../../services/responses/responses.ts';
 import { parseJsonBytes } from '../../body/json-value.ts';
-import type { WireResponse } from './answer.ts';
 import type { InputItemBody } from './schema.ts';
+import type { WireResponse } from './writer.ts';
 
 /** An item as it is stored and listed: with an id. */
 export type StoredItem = InputItemBody & { id: string; type: string };
@@ -53,6 +52,17 @@ export const storedResponse = ({ content, status }: StoredResponse): WireRespons
   status,
 });
 
+/** The items of a conversation. */
+export async function parseItems(items: readonly ConversationItem[]): Promise<StoredItem[]> {
+  const slice = createTimeSlice();
+  const parsed: StoredItem[] = [];
+  for (const { content } of items) {
+    parsed.push(await parseStored<StoredItem>(content));
+    if (slice.isOver()) await slice.next();
+  }
+  return parsed;
+}
+
 /** Everything that was said in these responses. */
 export async function itemsOf(history: readonly StoredResponse[]): Promise<StoredItem[]> {
   const slice = createTimeSlice();
@@ -75,18 +85,23 @@ const ownerOf = (itemId: string): string | undefined => {
 const isReference = ({ type, id, role }: InputItemBody): boolean =>
   type === 'item_reference' || (!type && !role && Boolean(id));
 
-/** Replaces references by the stored items that they name. */
-export async function resolveReferences(
+/** The responses that hold the items which the input refers to. */
+export const ownersOfReferences = (items: readonly InputItemBody[]): string[] => [
+  ...new Set(
+    items
+      .filter(isReference)
+      .map(({ id }) => ownerOf(id ?? ''))
+      .filter((owner) => owner !== undefined),
+  ),
+];
+
+/** Puts the items of these responses in place of references to them. */
+export async function replaceReferences(
   items: readonly InputItemBody[],
-  { responses, accountId }: { responses: Pick<ResponsesService, 'findAll'>; accountId: string },
+  responses: readonly StoredResponse[],
 ): Promise<InputItemBody[]> {
-  const named = items.filter(isReference).map(({ id }) => ownerOf(id ?? ''));
-  if (named.length === 0) return [...items];
-  const owners = [...new Set(named.filter((owner) => owner !== undefined))];
   const known = new Map<string, StoredItem>();
-  for (const item of await itemsOf(await responses.findAll(accountId, owners))) {
-    if (!known.has(item.id)) known.set(item.id, item);
-  }
+  for (const item of await itemsOf(responses)) if (!known.has(item.id)) known.set(item.id, item);
   return items.map((item, index) => {
     if (!isReference(item)) return item;
     const id = item.id ?? '';

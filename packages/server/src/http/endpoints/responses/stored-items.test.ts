@@ -1,6 +1,6 @@
 import type { StoredResponse } from '@baobab/core/domain/response.ts';
 import { expect, it } from 'vitest';
-import { itemsOf } from './stored.ts';
+import { itemsOf } from './stored-items.ts';
 
 it('reads answers with the probabilities of thousands of tokens, which have more names than a body may have', async () => {
   const one = { token: 'a', bytes: [97], logprob: -1 };

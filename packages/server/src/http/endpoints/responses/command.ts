@@ -7,7 +7,7 @@ import { type DraftMessage, finishMessages } from '../../generation/draft-messag
 import { refuseOversized } from '../../generation/request.ts';
 import { messagesOf } from './input.ts';
 import type { CreateResponseBody, InputItemBody } from './schema.ts';
-import { toolPlan } from './tools.ts';
+import { toolsOf } from './tools.ts';
 
 export const RESPONSE_FIELDS: FieldNames = {
   maxTokens: 'max_output_tokens',
@@ -43,22 +43,16 @@ function responseMessages(body: CreateResponseBody, before: readonly InputItemBo
 export const wantsLogprobs = ({ include, top_logprobs: top }: CreateResponseBody): boolean =>
   (include?.includes('message.output_text.logprobs') ?? false) || (top ?? 0) > 0;
 
-export interface ResponseCommand extends ChatCommand {
-  /** Names of tools whose calls are items of type `custom_tool_call`. */
-  customTools: ReadonlySet<string>;
-}
-
-export function responseCommand(body: CreateResponseBody, before: readonly InputItemBody[] = []): ResponseCommand {
+export function responseCommand(body: CreateResponseBody, before: readonly InputItemBody[] = []): ChatCommand {
   refuseOversized(body);
   if (body.prompt) {
     throw errors.unsupportedParameter('prompt', "'prompt' names a stored prompt; there are none. Send 'instructions'.");
   }
   if (body.metadata) checkMetadata(body.metadata);
-  const { custom, ...tools } = toolPlan(body);
   const { messages, images, documents } = responseMessages(body, before);
   const request: ChatRequest = {
     prompt: { messages },
-    ...tools,
+    ...toolsOf(body),
     format: formatOf(body.text),
     maxTokens: body.max_output_tokens ?? undefined,
     temperature: body.temperature ?? undefined,
@@ -68,5 +62,5 @@ export function responseCommand(body: CreateResponseBody, before: readonly Input
     reasoningEffort: body.reasoning?.effort ?? undefined,
     logprobs: wantsLogprobs(body) ? { top: body.top_logprobs ?? 0 } : undefined,
   };
-  return { model: body.model, choices: 1, request, images, documents, customTools: custom };
+  return { model: body.model, choices: 1, request, images, documents };
 }

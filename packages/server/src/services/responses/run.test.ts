@@ -1,6 +1,6 @@
 import type { ChatMessage } from '@baobab/core/engine/engine.ts';
 import { describe, expect, it } from 'vitest';
-import { withoutOldest } from './truncation.ts';
+import { withoutOldest } from './run.ts';
 
 const message = (role: ChatMessage['role'], content: string): ChatMessage => ({ role, content });
 const command = (messages: ChatMessage[], images: number[] = []) => ({

@@ -1,10 +1,13 @@
 import type { ChatEvent, TokenLogprob } from '@baobab/core/engine/engine.ts';
-import { CustomCallItem, FunctionCallItem } from './call-items.ts';
-import { MessageItem } from './message-item.ts';
-import type { ItemEvent, OutputItem } from './open-item.ts';
-import { ReasoningItem, type ReasoningOptions } from './reasoning-item.ts';
-
-export type { ItemEvent, OutputItem } from './open-item.ts';
+import {
+  CustomCallItem,
+  FunctionCallItem,
+  type ItemEvent,
+  MessageItem,
+  type OutputItem,
+  ReasoningItem,
+  type ReasoningOptions,
+} from './open-items.ts';
 
 export interface ItemsOptions extends ReasoningOptions {
   /** Ids of items: `msg_<part>_<index>`. They name the response that holds them. */

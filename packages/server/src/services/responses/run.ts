@@ -1,0 +1,105 @@
+import type { Principal } from '@baobab/core/domain/principal.ts';
+import type { RecordedEvents } from '@baobab/core/domain/response.ts';
+import { ApiError } from '@baobab/core/errors/api-error.ts';
+import type { InferenceCall } from '../../inference/call.ts';
+import type { ChatService, SendText } from '../../inference/chat.ts';
+import type { ChatCommand } from '../../inference/chat-command.ts';
+import { RecordingWriter } from './recording.ts';
+import type { ResponseWriter } from './response-format.ts';
+
+/**
+ * The same chat without about a quarter of its oldest messages, up to where a user speaks again: calls stay with their results.
+ * Undefined: nothing is left that could go.
+ */
+export function withoutOldest(command: ChatCommand): ChatCommand | undefined {
+  const { request, images = [], documents } = command;
+  if (!('messages' in request.prompt)) return undefined;
+  const { messages } = request.prompt;
+  const start = Math.max(
+    0,
+    messages.findIndex(({ role }) => role !== 'system'),
+  );
+  const wanted = start + Math.max(1, Math.floor((messages.length - start) / 4));
+  const next = messages.findIndex(({ role }, index) => index >= wanted && role === 'user');
+  if (next === -1) return undefined;
+  const dropped = next - start;
+  const moved = <T extends { message: number }>(placed: readonly T[]): T[] =>
+    placed.filter(({ message }) => message >= next).map((each) => ({ ...each, message: each.message - dropped }));
+  return {
+    ...command,
+    request: { ...request, prompt: { messages: [...messages.slice(0, start), ...messages.slice(next)] } },
+    images: moved(images),
+    documents: documents && moved(documents),
+  };
+}
+
+export interface ResponseRunOptions<Answer> {
+  chat: Pick<ChatService, 'answer' | 'stream'>;
+  command: ChatCommand;
+  writer: ResponseWriter<Answer>;
+  truncates: boolean;
+  /** Stores the answer, before the client sees its end. */
+  save(principal: Principal): Promise<void>;
+}
+
+/** A response whose request was read and checked. It is run once, in one of three ways. */
+export class ResponseRun<Answer> {
+  readonly #options: ResponseRunOptions<Answer>;
+
+  constructor(options: ResponseRunOptions<Answer>) {
+    this.#options = options;
+  }
+
+  /** The answer in one piece. */
+  async answer(call: InferenceCall): Promise<Answer> {
+    const { save } = this.#options;
+    const answer = await this.whole(call);
+    await save(call.principal);
+    return answer;
+  }
+
+  /** Sends its events. Resolves with the last text. */
+  async stream(call: InferenceCall, send: SendText): Promise<string> {
+    const { chat, writer, save } = this.#options;
+    const rest = await this.#generate((command) => chat.stream(call, command, writer, send));
+    await send(rest);
+    await save(call.principal);
+    return writer.ending();
+  }
+
+  /** The last text of a stream that has failed. */
+  fail(error: ApiError, requestId: string): string {
+    return this.#options.writer.fail(error, requestId);
+  }
+
+  /** In the background: the answer is stored by the caller, with the end of its work. */
+  whole(call: InferenceCall): Promise<Answer> {
+    const { chat, writer } = this.#options;
+    return this.#generate((command) => chat.answer(call, command, writer));
+  }
+
+  /** In the background, with its events in the log. */
+  async recorded(call: InferenceCall, record: (events: RecordedEvents) => Promise<unknown>): Promise<Answer> {
+    const { chat, writer } = this.#options;
+    const recording = new RecordingWriter(writer, record);
+    try {
+      await this.#generate((command) => chat.stream(call, command, recording, () => {}));
+      await recording.done();
+      return writer.answer();
+    } finally {
+      recording.stop();
+    }
+  }
+
+  async #generate<T>(attempt: (command: ChatCommand) => Promise<T>, command = this.#options.command): Promise<T> {
+    const { writer, truncates } = this.#options;
+    try {
+      return await attempt(command);
+    } catch (error) {
+      const isTooLong = !writer.hasBegun && error instanceof ApiError && error.code === 'context_length_exceeded';
+      const shorter = isTooLong && truncates ? withoutOldest(command) : undefined;
+      if (shorter === undefined) throw error;
+      return this.#generate(attempt, shorter);
+    }
+  }
+}
