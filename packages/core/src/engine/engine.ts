@@ -114,7 +114,7 @@ export interface EmbeddingResult {
   dimensions: number;
   /** Real tokens of each input, special tokens included. */
   tokens: readonly number[];
-  /** Set by engines that run in another place than the service. */
+  /** Set by engines that run in another region than the service. */
   servedRegion?: string | undefined;
 }
 

@@ -40,7 +40,7 @@ export function startHostSweep(dependencies: HostSweepDependencies): () => void 
     if (usedBytes <= budgetBytes * RUNAWAY) return;
     const largest = used.sort((a, b) => b.bytes - a.bytes)[0];
     logger.error({ model: largest?.host.name, usedBytes, budgetBytes }, 'engines outgrew the memory budget');
-    for (const process of largest?.host.processes() ?? []) process.kill('it outgrew the memory budget');
+    for (const engine of largest?.host.processes() ?? []) engine.kill('it outgrew the memory budget');
   }
 
   let sweeping = false;

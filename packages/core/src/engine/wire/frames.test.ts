@@ -56,7 +56,7 @@ describe('frames', () => {
   it('put a body where the receiver wants it', () => {
     const result = new Float32Array(4);
     const parser = createFrameParser<{ at: number }>({
-      placeBody: ({ at }) => bytesOf(result.subarray(at, at + 2)),
+      bodyBuffer: ({ at }) => bytesOf(result.subarray(at, at + 2)),
       onFrame() {},
     });
     parser.push(Buffer.concat([encodeFrame({ at: 2 }, 8), bytesOf(Float32Array.of(3, 4))]));

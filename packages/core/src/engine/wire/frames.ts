@@ -20,7 +20,7 @@ const READ_BYTES = 65_536;
 export interface FrameReceiver<In> {
   onFrame(header: In, body: Uint8Array): void;
   /** Lets the receiver say where a body goes; memory of its own otherwise. */
-  placeBody?(header: In, bytes: number): Uint8Array | undefined;
+  bodyBuffer?(header: In, bytes: number): Uint8Array | undefined;
 }
 
 class FrameError extends Error {
@@ -63,10 +63,10 @@ export function createFrameParser<In>(receiver: FrameReceiver<In>, maxBytes = MA
     receiver.onFrame(complete, body);
   }
 
-  function place(complete: In): Uint8Array {
-    const own = receiver.placeBody?.(complete, bodyBytes);
+  function bufferOf(complete: In): Uint8Array {
+    const own = receiver.bodyBuffer?.(complete, bodyBytes);
     if (own !== undefined && own.byteLength !== bodyBytes)
-      throw new FrameError('The place for a body has the wrong size');
+      throw new FrameError('The buffer for a body has the wrong size');
     return own ?? Buffer.allocUnsafe(bodyBytes);
   }
 
@@ -94,7 +94,7 @@ export function createFrameParser<In>(receiver: FrameReceiver<In>, maxBytes = MA
   function begin(text: string): void {
     header = JSON.parse(text) as In;
     if (bodyBytes === 0) deliver(NO_BODY);
-    else expect('body', place(header));
+    else expect('body', bufferOf(header));
   }
 
   /** Most chunks hold whole frames: then the header is read in place. Returns the offset behind it, or the same offset. */

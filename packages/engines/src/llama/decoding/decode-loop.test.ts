@@ -65,9 +65,9 @@ describe('the decode loop', () => {
   it('starts no batch before all tokens of the last one are chosen', async () => {
     const { loop, log, step, batch } = bed();
     let chosen = () => {};
-    const places: number[] = [];
-    const choose = (place: number) => {
-      places.push(place);
+    const logits: number[] = [];
+    const choose = (index: number) => {
+      logits.push(index);
       return new Promise<void>((resolve) => {
         chosen = resolve;
       });
@@ -78,7 +78,7 @@ describe('the decode loop', () => {
     batch(0)?.end();
     loop.add(step(2));
     await settled();
-    expect(places).toEqual([21]);
+    expect(logits).toEqual([21]);
     expect(log.slice(2)).toEqual(['computed 0', 'computed 1']);
     chosen();
     await settled();

@@ -1,32 +1,32 @@
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import { checkAlternatives } from './budget.ts';
-import type { Conversion, Place } from './conversion.ts';
+import type { Conversion, Site } from './conversion.ts';
 import { literalChoice } from './literal-choice.ts';
 import { createDisjoint } from './schema-disjoint.ts';
 import { assertionKeys, cannotExpress, type SchemaObject } from './schema-document.ts';
 import { hasType } from './schema-types.ts';
 
 /** `anyOf` and `oneOf`: one of the branches, each together with the keywords beside them. */
-export function choiceGrammar(conversion: Conversion, schema: SchemaObject, place: Place): string {
+export function choiceGrammar(conversion: Conversion, schema: SchemaObject, site: Site): string {
   const { rules, shapes, convert, intersect } = conversion;
   const keyword = 'anyOf' in schema ? 'anyOf' : 'oneOf';
   const { [keyword]: branches, ...rest } = schema;
   if (!Array.isArray(branches) || branches.length === 0) {
-    throw cannotExpress(place.location, keyword, 'it must list at least one schema');
+    throw cannotExpress(site.location, keyword, 'it must list at least one schema');
   }
-  if (keyword === 'oneOf') requireDisjoint(conversion, branches, place.location);
+  if (keyword === 'oneOf') requireDisjoint(conversion, branches, site.location);
   const shared = assertionKeys(rest).length > 0;
   const alternatives = branches.map((branch: unknown, index) =>
     convert(shared ? intersect(rest, branch) : branch, {
-      ...place,
-      location: [...place.location, keyword, index],
-      hint: `${place.hint}-${index}`,
-      depth: place.depth + 1,
+      ...site,
+      location: [...site.location, keyword, index],
+      hint: `${site.hint}-${index}`,
+      depth: site.depth + 1,
     }),
   );
-  const name = rules.addChoice(place.hint, alternatives);
+  const name = rules.addChoice(site.hint, alternatives);
   const distinct = rules.alternativesOf(name);
-  const { location } = place;
+  const { location } = site;
   checkAlternatives(distinct.length, location, keyword, `there are ${distinct.length} alternatives`);
   if (distinct.length > 1) shapes.set(name, { type: 'choice', alternatives: distinct, location, keyword });
   else if (distinct[0] !== undefined) shapes.set(name, { type: 'alias', of: distinct[0] });
@@ -51,7 +51,7 @@ export function listedGrammar(
   { rules, budget, shapes }: Conversion,
   schema: SchemaObject,
   keys: readonly string[],
-  { location, hint }: Place,
+  { location, hint }: Site,
 ): string {
   const besides = keys.find((key) => !['enum', 'const', 'type', 'nullable'].includes(key));
   if (besides !== undefined) throw cannotExpress(location, besides, "it is combined with 'enum' or 'const'");

@@ -5,7 +5,7 @@ import type { Shapes } from './grammar-shape.ts';
 import { cannotExpress, type SchemaObject } from './schema-document.ts';
 
 /** Where in a schema the conversion is. */
-export interface Place {
+export interface Site {
   location: FieldPath;
   /** For readable rule names. */
   hint: string;
@@ -21,24 +21,24 @@ export interface Conversion {
   /** What the rules match, for `checkWidth`. */
   shapes: Shapes;
   /** Adds the rules of a schema and returns a GBNF expression for its values. */
-  convert(schema: unknown, place: Place): string;
+  convert(schema: unknown, site: Site): string;
   /** Follows references and merges `allOf`, at the top level of the schema only. */
   expand(schema: unknown, location: FieldPath): SchemaObject | boolean;
   /** A schema for values that satisfy both. Equal arguments give the same object. */
   intersect(a: unknown, b: unknown): unknown;
 }
 
-/** The place of a part that begins after at least one character of its parent. */
-export function inside(place: Place, part: FieldPath, hint: string): Place {
+/** The site of a part that begins after at least one character of its parent. */
+export function inside(site: Site, part: FieldPath, hint: string): Site {
   return {
-    location: [...place.location, ...part],
-    hint: `${place.hint}-${hint}`,
-    depth: place.depth + 1,
+    location: [...site.location, ...part],
+    hint: `${site.hint}-${hint}`,
+    depth: site.depth + 1,
     open: [],
   };
 }
 
-export function countOf(schema: SchemaObject, keyword: string, { location }: Place): number | undefined {
+export function countOf(schema: SchemaObject, keyword: string, { location }: Site): number | undefined {
   const value = schema[keyword];
   if (value === undefined) return undefined;
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value;

@@ -5,7 +5,7 @@ import { type GrammarRules, literal } from './grammar-rules.ts';
 /** So few are written one after the other. */
 const FLAT = 16;
 
-export interface ChoicePlace {
+export interface ChoiceSite {
   hint: string;
   location: FieldPath;
   keyword: string;
@@ -15,9 +15,9 @@ export interface ChoicePlace {
  * One of the texts. Many of them become a tree by their first characters: llama.cpp checks every token against all alternatives
  * that are still possible, which took 250 ms for each token of a list of 1000.
  */
-export function literalChoice(rules: GrammarRules, texts: readonly string[], place: ChoicePlace): string {
+export function literalChoice(rules: GrammarRules, texts: readonly string[], site: ChoiceSite): string {
   const sorted = [...new Set(texts)].toSorted();
-  if (sorted.length <= FLAT) return rules.add(place.hint, [...new Set(texts)].map(literal).join(' | '));
+  if (sorted.length <= FLAT) return rules.add(site.hint, [...new Set(texts)].map(literal).join(' | '));
 
   /** Rule for the texts from `from` to `to`, which are equal before `at`. */
   const node = (from: number, to: number, at: number): string => {
@@ -38,7 +38,7 @@ export function literalChoice(rules: GrammarRules, texts: readonly string[], pla
       branches.push(`${literal(first.slice(at, shared))}${rest}`);
       start = end;
     }
-    const { keyword, location, hint } = place;
+    const { keyword, location, hint } = site;
     checkAlternatives(branches.length, location, keyword, `${branches.length} values differ in one character`);
     return rules.add(hint, branches.join(' | '));
   };

@@ -1,4 +1,4 @@
-import type { Conversion, Place } from './conversion.ts';
+import type { Conversion, Site } from './conversion.ts';
 import { literal } from './grammar-rules.ts';
 import { cannotExpress, type SchemaObject } from './schema-document.ts';
 
@@ -20,7 +20,7 @@ export function numberSchemaGrammar(
   { rules, shapes }: Conversion,
   schema: SchemaObject,
   integer: boolean,
-  { location }: Place,
+  { location }: Site,
 ): string {
   if (schema.multipleOf !== undefined && schema.multipleOf !== 1) throw cannotExpress(location, 'multipleOf');
   const whole = integer || schema.multipleOf === 1;

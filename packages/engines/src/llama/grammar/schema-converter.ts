@@ -1,7 +1,7 @@
 import { arrayGrammar } from './array-grammar.ts';
 import type { CompileBudget } from './budget.ts';
 import { choiceGrammar, listedGrammar } from './choice-grammar.ts';
-import type { Conversion, Place } from './conversion.ts';
+import type { Conversion, Site } from './conversion.ts';
 import type { GrammarRules } from './grammar-rules.ts';
 import type { Shapes } from './grammar-shape.ts';
 import { jsonRules } from './json-grammar.ts';
@@ -29,46 +29,46 @@ export function createConverter({ rules, budget, document }: ConverterOptions): 
   /** Parts that several places share are converted once, or nested references would double the work at each level. */
   const converted = new Map<SchemaObject, string>();
 
-  const convert = (schema: unknown, place: Place): string => {
+  const convert = (schema: unknown, site: Site): string => {
     if (schema === true || schema === undefined) return jsonRules(rules).value;
-    if (!isObject(schema)) throw cannotExpress(place.location, String(schema), 'a schema must be an object');
+    if (!isObject(schema)) throw cannotExpress(site.location, String(schema), 'a schema must be an object');
     const known = converted.get(schema);
     if (known !== undefined) return known;
     const keys = assertionKeys(schema);
-    budget.spend(1 + keys.length, place.location, keys[0] ?? 'type');
-    if (place.depth > MAX_DEPTH)
-      throw cannotExpress(place.location, keys[0] ?? 'type', `it is more than ${MAX_DEPTH} levels deep`);
+    budget.spend(1 + keys.length, site.location, keys[0] ?? 'type');
+    if (site.depth > MAX_DEPTH)
+      throw cannotExpress(site.location, keys[0] ?? 'type', `it is more than ${MAX_DEPTH} levels deep`);
     const unknown = keys.find((key) => !isKnownKeyword(key));
-    if (unknown !== undefined) throw cannotExpress(place.location, unknown);
-    const expression = convertKnown(schema, keys, place);
+    if (unknown !== undefined) throw cannotExpress(site.location, unknown);
+    const expression = convertKnown(schema, keys, site);
     converted.set(schema, expression);
     return expression;
   };
 
-  const convertKnown = (schema: SchemaObject, keys: readonly string[], place: Place): string => {
-    if ('$ref' in schema) return references.convert(schema, keys, conversion, place);
-    if ('allOf' in schema) return convert(withoutAllOf(schema, place), place);
-    if ('anyOf' in schema || 'oneOf' in schema) return choiceGrammar(conversion, schema, place);
-    if ('enum' in schema || 'const' in schema) return listedGrammar(conversion, schema, keys, place);
-    return typed(schema, keys, place);
+  const convertKnown = (schema: SchemaObject, keys: readonly string[], site: Site): string => {
+    if ('$ref' in schema) return references.convert(schema, keys, conversion, site);
+    if ('allOf' in schema) return convert(withoutAllOf(schema, site), site);
+    if ('anyOf' in schema || 'oneOf' in schema) return choiceGrammar(conversion, schema, site);
+    if ('enum' in schema || 'const' in schema) return listedGrammar(conversion, schema, keys, site);
+    return typed(schema, keys, site);
   };
 
-  const withoutAllOf = (schema: SchemaObject, { location }: Place): SchemaObject | boolean => {
+  const withoutAllOf = (schema: SchemaObject, { location }: Site): SchemaObject | boolean => {
     const merged = references.expand(schema, location);
     if (merged === false) throw cannotExpress(location, 'allOf', 'no value satisfies it');
     return merged;
   };
 
-  const typed = (schema: SchemaObject, keys: readonly string[], place: Place): string => {
+  const typed = (schema: SchemaObject, keys: readonly string[], site: Site): string => {
     const types = typesOf(schema, keys);
     if (types.length === 0 && schema.type === undefined) return jsonRules(rules).value;
     const wrong = types.find((type) => !isType(type));
-    if (wrong !== undefined) throw cannotExpress(place.location, 'type', `'${wrong}' is not a JSON type`);
-    if (types.length === 0) throw cannotExpress(place.location, 'type', 'no type is left to choose from');
-    const alternatives = types.map((type) => ofType(type, schema, place));
+    if (wrong !== undefined) throw cannotExpress(site.location, 'type', `'${wrong}' is not a JSON type`);
+    if (types.length === 0) throw cannotExpress(site.location, 'type', 'no type is left to choose from');
+    const alternatives = types.map((type) => ofType(type, schema, site));
     if (alternatives.length === 1) return alternatives.join('');
-    const name = rules.add(place.hint, alternatives.join(' | '));
-    shapes.set(name, { type: 'choice', alternatives, location: place.location, keyword: 'type' });
+    const name = rules.add(site.hint, alternatives.join(' | '));
+    shapes.set(name, { type: 'choice', alternatives, location: site.location, keyword: 'type' });
     return name;
   };
 
@@ -77,20 +77,20 @@ export function createConverter({ rules, budget, document }: ConverterOptions): 
     return name;
   };
 
-  const ofType = (type: string, schema: SchemaObject, place: Place): string => {
+  const ofType = (type: string, schema: SchemaObject, site: Site): string => {
     switch (type) {
       case 'object':
-        return objectGrammar(conversion, schema, place);
+        return objectGrammar(conversion, schema, site);
       case 'array':
-        return arrayGrammar(conversion, schema, place);
+        return arrayGrammar(conversion, schema, site);
       case 'string':
-        return stringGrammar(conversion, schema, place);
+        return stringGrammar(conversion, schema, site);
       case 'boolean':
         return shaped(jsonRules(rules).boolean, 'tf');
       case 'null':
         return shaped(jsonRules(rules).null, 'n');
       default:
-        return numberSchemaGrammar(conversion, schema, type === 'integer', place);
+        return numberSchemaGrammar(conversion, schema, type === 'integer', site);
     }
   };
 

@@ -1,6 +1,6 @@
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import type { CompileBudget } from './budget.ts';
-import type { Conversion, Place } from './conversion.ts';
+import type { Conversion, Site } from './conversion.ts';
 import type { GrammarRules } from './grammar-rules.ts';
 import { cannotExpress, isObject, resolveReference, type SchemaObject } from './schema-document.ts';
 import { mergeSchemas } from './schema-merge.ts';
@@ -77,24 +77,24 @@ export function createReferences({ rules, budget, document }: ReferencesOptions)
   };
 
   /** Every reference becomes a rule of its own, which may refer to itself. */
-  const convert = (schema: SchemaObject, keys: readonly string[], conversion: Conversion, place: Place): string => {
-    const target = resolveReference(document, schema.$ref, place.location);
+  const convert = (schema: SchemaObject, keys: readonly string[], conversion: Conversion, site: Site): string => {
+    const target = resolveReference(document, schema.$ref, site.location);
     const pointer = String(schema.$ref);
-    if (place.open.includes(pointer)) throw cannotExpress(place.location, '$ref', `'${pointer}' refers to itself`);
+    if (site.open.includes(pointer)) throw cannotExpress(site.location, '$ref', `'${pointer}' refers to itself`);
     // Beside other keywords it is a schema of its own.
     const key = keys.length > 1 ? schema : pointer;
     const known = ruleOfReference.get(key);
     if (known !== undefined) return known;
     const name = rules.reserve(`ref-${pointer.split('/').at(-1)}`);
     ruleOfReference.set(key, name);
-    const inner = { ...place, open: [...place.open, pointer] };
+    const inner = { ...site, open: [...site.open, pointer] };
     const of = conversion.convert(keys.length > 1 ? merged(schema, inner) : target, inner);
     rules.define(name, of);
     conversion.shapes.set(name, { type: 'alias', of });
     return name;
   };
 
-  const merged = (schema: SchemaObject, { location }: Place): SchemaObject | boolean => {
+  const merged = (schema: SchemaObject, { location }: Site): SchemaObject | boolean => {
     const result = expand(schema, location);
     if (result === false) throw cannotExpress(location, '$ref', 'no value satisfies it');
     return result;

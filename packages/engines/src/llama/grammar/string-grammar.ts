@@ -1,5 +1,5 @@
 import { tooComplex } from './budget.ts';
-import { type Conversion, countOf, type Place } from './conversion.ts';
+import { type Conversion, countOf, type Site } from './conversion.ts';
 import { blockWays, repeat } from './grammar-rules.ts';
 import { jsonRules } from './json-grammar.ts';
 import { ComplexPattern, UnsupportedPattern } from './pattern/pattern-errors.ts';
@@ -8,39 +8,39 @@ import { cannotExpress, type SchemaObject } from './schema-document.ts';
 import { STRING_FORMATS } from './string-formats.ts';
 
 /** A JSON string with a pattern, a format or a length. */
-export function stringGrammar(conversion: Conversion, schema: SchemaObject, place: Place): string {
-  const { name, ways } = stringRule(conversion, schema, place);
+export function stringGrammar(conversion: Conversion, schema: SchemaObject, site: Site): string {
+  const { name, ways } = stringRule(conversion, schema, site);
   conversion.shapes.set(name, { type: 'scalar', starts: '"', ways });
   return name;
 }
 
-function stringRule(conversion: Conversion, schema: SchemaObject, place: Place): { name: string; ways: number } {
+function stringRule(conversion: Conversion, schema: SchemaObject, site: Site): { name: string; ways: number } {
   const { rules } = conversion;
-  const least = countOf(schema, 'minLength', place) ?? 0;
-  const most = countOf(schema, 'maxLength', place) ?? Number.POSITIVE_INFINITY;
-  if (least > most) throw cannotExpress(place.location, 'minLength', 'it is larger than maxLength');
+  const least = countOf(schema, 'minLength', site) ?? 0;
+  const most = countOf(schema, 'maxLength', site) ?? Number.POSITIVE_INFINITY;
+  if (least > most) throw cannotExpress(site.location, 'minLength', 'it is larger than maxLength');
   const bounded = least > 0 || most < Number.POSITIVE_INFINITY;
   const refuseBounds = (keyword: string) => {
     if (!bounded) return;
-    throw cannotExpress(place.location, least > 0 ? 'minLength' : 'maxLength', `it is combined with '${keyword}'`);
+    throw cannotExpress(site.location, least > 0 ? 'minLength' : 'maxLength', `it is combined with '${keyword}'`);
   };
   if (typeof schema.pattern === 'string') {
     refuseBounds('pattern');
-    const { text, ways } = patternExpression(conversion, schema.pattern, place);
-    return { name: rules.add(place.hint, `"\\"" ${text} "\\""`), ways };
+    const { text, ways } = patternExpression(conversion, schema.pattern, site);
+    return { name: rules.add(site.hint, `"\\"" ${text} "\\""`), ways };
   }
   if (schema.format !== undefined) {
     const format = STRING_FORMATS[String(schema.format)];
     if (format === undefined) {
-      throw cannotExpress(place.location, 'format', `known are ${Object.keys(STRING_FORMATS).join(', ')}`);
+      throw cannotExpress(site.location, 'format', `known are ${Object.keys(STRING_FORMATS).join(', ')}`);
     }
     refuseBounds('format');
-    return { name: rules.add(place.hint, `"\\"" ${rules.add(String(schema.format), format)} "\\""`), ways: 1 };
+    return { name: rules.add(site.hint, `"\\"" ${rules.add(String(schema.format), format)} "\\""`), ways: 1 };
   }
   const { string, character } = jsonRules(rules);
   if (!bounded) return { name: string, ways: 2 };
   return {
-    name: rules.add(place.hint, `"\\"" ${repeat(rules, character, least, most)} "\\""`),
+    name: rules.add(site.hint, `"\\"" ${repeat(rules, character, least, most)} "\\""`),
     ways: 2 * blockWays(least, most),
   };
 }
@@ -48,7 +48,7 @@ function stringRule(conversion: Conversion, schema: SchemaObject, place: Place):
 /** Up to 10 000 characters of patterns in a request. */
 const STEPS_A_CHARACTER = 10;
 
-function patternExpression({ rules, budget }: Conversion, pattern: string, { location }: Place) {
+function patternExpression({ rules, budget }: Conversion, pattern: string, { location }: Site) {
   budget.spend(STEPS_A_CHARACTER * pattern.length, location, 'pattern');
   try {
     return patternGrammar(rules, pattern);

@@ -53,10 +53,10 @@ function planObject(schema: unknown, location: FieldPath): TaggedArgumentsPlan |
 
   const members: TaggedMember[] = [];
   for (const [key, property] of Object.entries(properties)) {
-    const place = { location: [...location, 'properties', key], hint: `value-${key}`, depth: 1, open: [] };
-    const form = NAME_CHARACTERS.test(key) ? valueForm(property, conversion, place) : undefined;
+    const site = { location: [...location, 'properties', key], hint: `value-${key}`, depth: 1, open: [] };
+    const form = NAME_CHARACTERS.test(key) ? valueForm(property, conversion, site) : undefined;
     if (!form) return undefined;
-    const alternatives = form.kind === 'json' ? [conversion.convert(property, place)] : form.alternatives;
+    const alternatives = form.kind === 'json' ? [conversion.convert(property, site)] : form.alternatives;
     members.push({
       key,
       required: required.has(key),

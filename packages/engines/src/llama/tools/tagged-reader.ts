@@ -2,18 +2,18 @@ import { possibleStopSuffix } from '../text/stop-sequences.ts';
 import type { ArgumentsReader, TaggedArguments } from './call-syntax.ts';
 import type { ValueKind } from './tagged-values.ts';
 
-type Place = 'key' | 'value' | 'after' | 'end';
+type Part = 'key' | 'value' | 'after' | 'end';
 
 /** Reads arguments between tags, from the first key on. The grammar ensures their order and form. */
 export function createTaggedReader(syntax: TaggedArguments, kinds: ReadonlyMap<string, ValueKind>): ArgumentsReader {
   const { beforeKey, beforeValue, afterValue, end } = syntax;
-  let place: Place = 'key';
+  let part: Part = 'key';
   let pending = '';
   let before = '{';
   let value = createTextValue(syntax, false);
 
   /** Reads one character and returns the JSON that it completes. */
-  const steps: Record<Place, (character: string) => string> = {
+  const steps: Record<Part, (character: string) => string> = {
     key(character) {
       pending += character;
       if (!pending.endsWith(beforeValue)) return '';
@@ -21,14 +21,14 @@ export function createTaggedReader(syntax: TaggedArguments, kinds: ReadonlyMap<s
       const kind = kinds.get(key) ?? 'text';
       value = kind === 'json' ? createJsonValue(syntax) : createTextValue(syntax, kind === 'text-or-null');
       const json = `${before}${JSON.stringify(key)}: `;
-      place = 'value';
+      part = 'value';
       before = ', ';
       return json;
     },
     value(character) {
       const { json, done } = value.read(character);
       if (done) {
-        place = 'after';
+        part = 'after';
         pending = '';
       }
       return json;
@@ -36,19 +36,19 @@ export function createTaggedReader(syntax: TaggedArguments, kinds: ReadonlyMap<s
     after(character) {
       pending += character;
       if (pending === afterValue + beforeKey) {
-        place = 'key';
+        part = 'key';
         pending = '';
       }
       if (pending !== afterValue + end) return '';
-      place = 'end';
+      part = 'end';
       return '}';
     },
     end: () => '',
   };
   return {
     read(text) {
-      const json = Array.from(text, (character) => steps[place](character)).join('');
-      return { json, done: place === 'end' };
+      const json = Array.from(text, (character) => steps[part](character)).join('');
+      return { json, done: part === 'end' };
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { Conversion, Place } from '../grammar/conversion.ts';
+import type { Conversion, Site } from '../grammar/conversion.ts';
 import { classCharacter, type GrammarRules, literal, repeat } from '../grammar/grammar-rules.ts';
 import { literalChoice } from '../grammar/literal-choice.ts';
 import { assertionKeys, isObject, type SchemaObject } from '../grammar/schema-document.ts';
@@ -21,9 +21,9 @@ export const ANY_TEXT = 'any-text';
 const PLAIN = '\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f<';
 const NULL = literal('null');
 
-export function valueForm(schema: unknown, conversion: Conversion, place: Place): ValueForm {
+export function valueForm(schema: unknown, conversion: Conversion, site: Site): ValueForm {
   const { rules, budget, expand, intersect } = conversion;
-  const { location, hint } = place;
+  const { location, hint } = site;
   const listedTexts = new Set<string>();
   const found = { expressions: new Set<string>(), null: false, json: false, endless: false };
 
@@ -81,11 +81,11 @@ export function valueForm(schema: unknown, conversion: Conversion, place: Place)
 
 /** Any text without the end tag, then the tag: one rule for each character of it. Its first character does not occur in it again. */
 export function addAnyText(rules: GrammarRules, valueEnd: string): string {
-  const places = [...valueEnd].map((character, at) => ({ character, name: rules.reserve(`${ANY_TEXT}-${at}`) }));
-  const [start, second] = places;
+  const positions = [...valueEnd].map((character, at) => ({ character, name: rules.reserve(`${ANY_TEXT}-${at}`) }));
+  const [start, second] = positions;
   if (!start || !second) throw new Error(`'${valueEnd}' is not a tag`);
-  for (const [at, { character, name }] of places.entries()) {
-    const next = places[at + 1]?.name ?? '';
+  for (const [at, { character, name }] of positions.entries()) {
+    const next = positions[at + 1]?.name ?? '';
     const more =
       at === 0
         ? [`[^${PLAIN}] ${name}`]

@@ -16,11 +16,11 @@ import { GenerationStream, STREAM_CREDIT } from './generation-stream.ts';
 import type { PendingCall, PendingCalls } from './pending-calls.ts';
 
 /** Returns the part of the request's own result buffer that an answer belongs to. */
-export type VectorPlace = (dimensions: number) => Float32Array;
+export type VectorBuffer = (dimensions: number) => Float32Array;
 
 /** What an engine process can be asked. */
 export interface EngineMethods {
-  embed(request: EmbeddingRequest, context: CallContext, place?: VectorPlace): Promise<EmbeddingResult>;
+  embed(request: EmbeddingRequest, context: CallContext, bufferFor?: VectorBuffer): Promise<EmbeddingResult>;
   rerank(request: RerankRequest, context: CallContext): Promise<RerankResult>;
   generate(request: ChatRequest, context: CallContext, sink: GenerationSink): Promise<void>;
   transcribe(request: TranscriptionRequest, context: CallContext): Promise<TranscriptionResult>;
@@ -31,14 +31,14 @@ export interface EngineMethods {
 /** Turns each method into a frame, and the frame of the answer into its result. */
 export function createEngineMethods(calls: PendingCalls): EngineMethods {
   return {
-    async embed({ inputs, dimensions }, context, place) {
+    async embed({ inputs, dimensions }, context, bufferFor) {
       const sent = inputs.every((input) => typeof input === 'string')
         ? { inputs: null, ...packTexts(inputs) }
         : await splitImages(inputs);
       const call: CallBody = { method: 'embed', inputs: sent.inputs, byteLengths: sent.byteLengths, dimensions };
       const { value, body } = await calls.request(call, context, {
         payload: sent.body,
-        place: place && ((header) => bytesOf(place((header as EmbeddingResult).dimensions))),
+        bufferFor: bufferFor && ((header) => bytesOf(bufferFor((header as EmbeddingResult).dimensions))),
       });
       return { ...(value as Omit<EmbeddingResult, 'vectors'>), vectors: floatsOf(body) };
     },

@@ -73,7 +73,8 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
   const { child, pipe } = spawnChild({ flags, restricted: flags.length > 0, environment, logger, model });
   const facts = { model, pid: child.pid };
   const channel = createFrameChannel<ToEngine, FromEngine>(pipe, {
-    placeBody: (message) => (message.type === 'result' ? calls.get(message.id)?.place?.(message.value) : undefined),
+    bodyBuffer: (message) =>
+      message.type === 'result' ? calls.get(message.id)?.bufferFor?.(message.value) : undefined,
     onFrame: receive,
     onClose(error) {
       if (error !== undefined) logger.warn({ ...facts, err: error }, 'the pipe to an engine process broke');

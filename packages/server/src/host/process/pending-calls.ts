@@ -16,7 +16,7 @@ export interface PendingCall {
   onResult(value: unknown, body: Uint8Array): void;
   onError(error: Error): void;
   /** Where the body of the result goes; memory of its own otherwise. */
-  place?: ((value: unknown) => Uint8Array) | undefined;
+  bufferFor?: ((value: unknown) => Uint8Array) | undefined;
   stream?: GenerationStream;
   /** It was sent when the process had been silent already, so the process does not hang on it. */
   sentIntoSilence?: boolean;
@@ -63,14 +63,14 @@ export class PendingCalls {
   async request(
     call: CallBody,
     context: CallContext,
-    extra: { payload?: Uint8Array; place?: PendingCall['place'] } = {},
+    extra: { payload?: Uint8Array; bufferFor?: PendingCall['bufferFor'] } = {},
   ): Promise<Answer> {
     const answer = Promise.withResolvers<Answer>();
     answer.promise.catch(() => {});
     const entry: PendingCall = {
       onResult: (value, body) => answer.resolve({ value, body }),
       onError: answer.reject,
-      place: extra.place,
+      bufferFor: extra.bufferFor,
     };
     const sent = this.send(call, context, entry, extra.payload);
     const id = typeof sent === 'number' ? sent : await sent;

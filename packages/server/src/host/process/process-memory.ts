@@ -4,9 +4,9 @@ import type { EngineProcess } from './engine-process.ts';
 /** Real memory of some processes: measured where the kernel reports it, otherwise as the processes themselves reported it. */
 export async function totalBytes(processes: readonly EngineProcess[]): Promise<number> {
   const sizes = await Promise.all(
-    processes.map(async (process) => {
-      const measured = process.pid === undefined ? undefined : await proportionalBytes(process.pid);
-      return measured ?? process.residentBytes();
+    processes.map(async (engine) => {
+      const measured = engine.pid === undefined ? undefined : await proportionalBytes(engine.pid);
+      return measured ?? engine.residentBytes();
     }),
   );
   return sizes.reduce((sum, size) => sum + size, 0);

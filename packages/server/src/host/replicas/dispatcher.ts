@@ -20,8 +20,8 @@ interface RunOptions extends CallSize {
   mayRetry?(): boolean;
 }
 
-type Call<T> = (process: EngineProcess) => Promise<T>;
-type ChunkCall<T> = (process: EngineProcess, chunk: { start: number; end: number }, context: CallContext) => Promise<T>;
+type Call<T> = (replica: EngineProcess) => Promise<T>;
+type ChunkCall<T> = (replica: EngineProcess, chunk: { start: number; end: number }, context: CallContext) => Promise<T>;
 
 /** Gives calls to the processes of one model, and calls of a crashed process to another one. */
 export class Dispatcher {
@@ -32,12 +32,12 @@ export class Dispatcher {
     this.#dependencies = dependencies;
   }
 
-  add(process: EngineProcess): void {
-    this.#placement.add(process);
+  add(replica: EngineProcess): void {
+    this.#placement.add(replica);
   }
 
-  remove(process: EngineProcess): void {
-    this.#placement.remove(process);
+  remove(replica: EngineProcess): void {
+    this.#placement.remove(replica);
   }
 
   /** Fails what waits and what comes later. */
@@ -48,10 +48,10 @@ export class Dispatcher {
   async run<T>(context: CallContext, options: RunOptions, call: Call<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       const placed = this.#placement.place(context, options);
-      const { process, release } = placed instanceof Promise ? await placed : placed;
+      const { replica, release } = placed instanceof Promise ? await placed : placed;
       try {
-        const result = await call(process);
-        this.#dependencies.supervisor.answered(process);
+        const result = await call(replica);
+        this.#dependencies.supervisor.answered(replica);
         return result;
       } catch (error) {
         this.#rethrowUnlessRetried(error, options.mayRetry?.() === false ? Number.POSITIVE_INFINITY : attempt);
@@ -67,7 +67,7 @@ export class Dispatcher {
     const chunks = splitInputs(inputs, processes);
     const [only, ...more] = chunks;
     if (only !== undefined && more.length === 0) {
-      const answer = this.run(context, only, (process) => call(process, only, context));
+      const answer = this.run(context, only, (replica) => call(replica, only, context));
       // While the engine works.
       onChunk(inputs.length);
       return [await answer];
@@ -79,7 +79,7 @@ export class Dispatcher {
         chunks.map(async (chunk) => {
           onChunk(chunk.end - chunk.start);
           try {
-            return await this.run(own, { weight: chunk.weight, isPart: true }, (process) => call(process, chunk, own));
+            return await this.run(own, { weight: chunk.weight, isPart: true }, (replica) => call(replica, chunk, own));
           } catch (error) {
             throw withRequestIndex(error, chunk.start);
           }

@@ -14,7 +14,7 @@ describe('placement', () => {
     const first = await placement.place(request(), { weight: 1 });
     const second = await placement.place(request(), { weight: 0.1 });
     const third = await placement.place(request(), { weight: 0.1 });
-    expect([first.process, second.process, third.process]).toEqual(['one', 'two', 'two']);
+    expect([first.replica, second.replica, third.replica]).toEqual(['one', 'two', 'two']);
   });
 
   it('brings calls of one size together on processes of about equal load', async () => {
@@ -23,7 +23,7 @@ describe('placement', () => {
     placement.add('two');
     const sizes = [0.02, 0.01, 0.01, 0.02, 0.01, 0.01, 0.02];
     const seats: string[] = [];
-    for (const size of sizes) seats.push((await placement.place(request(), { weight: size })).process);
+    for (const size of sizes) seats.push((await placement.place(request(), { weight: size })).replica);
     expect(seats).toEqual(['one', 'two', 'two', 'one', 'two', 'two', 'one']);
   });
 
@@ -33,9 +33,9 @@ describe('placement', () => {
     placement.add('two');
     const seats: Placement<string>[] = [];
     for (let n = 0; n < 20; n += 1) seats.push(await placement.place(request(), { weight: 1 / 256 }));
-    expect(seats.filter(({ process }) => process === 'one')).toHaveLength(10);
-    for (const { process, release } of seats) if (process === 'two') release();
-    expect((await placement.place(request(), { weight: 0.05 })).process).toBe('two');
+    expect(seats.filter(({ replica }) => replica === 'one')).toHaveLength(10);
+    for (const { replica, release } of seats) if (replica === 'two') release();
+    expect((await placement.place(request(), { weight: 0.05 })).replica).toBe('two');
   });
 
   it('gives a process about two chunks at a time, but never refuses an idle one', async () => {
@@ -50,7 +50,7 @@ describe('placement', () => {
     await Promise.resolve();
     expect(placed).toBe(false);
     huge.release();
-    expect((await next).process).toBe('one');
+    expect((await next).replica).toBe('one');
   });
 
   it('lets a small request before the chunks of a large one, and both before a batch', async () => {
@@ -108,7 +108,7 @@ describe('placement', () => {
     placement.add('one');
     await placement.place(request(), { weight: 1 });
     await placement.place(request(), { weight: 1 });
-    expect((await placement.place(request(), { weight: 1 / 64 })).process).toBe('one');
+    expect((await placement.place(request(), { weight: 1 / 64 })).replica).toBe('one');
   });
 
   it('spreads small calls by the small ones, which run before large ones', async () => {
@@ -117,8 +117,8 @@ describe('placement', () => {
     placement.add('less busy');
     for (const weight of [1, 0.5]) await placement.place(request(), { weight: weight });
     const seats: string[] = [];
-    for (let n = 0; n < 20; n += 1) seats.push((await placement.place(request(), { weight: 1 / 256 })).process);
-    expect(seats.filter((process) => process === 'busy').length).toBeGreaterThanOrEqual(8);
+    for (let n = 0; n < 20; n += 1) seats.push((await placement.place(request(), { weight: 1 / 256 })).replica);
+    expect(seats.filter((replica) => replica === 'busy').length).toBeGreaterThanOrEqual(8);
   });
 
   it('gives a process two parts of large requests at a time, so that a slow one gets fewer', async () => {
@@ -130,18 +130,18 @@ describe('placement', () => {
       void Promise.resolve(placement.place(request(), { weight: 0.1, isPart: true })).then((seat) => seats.push(seat));
     for (let n = 0; n < 8; n += 1) part();
     await new Promise(setImmediate);
-    expect(seats.map(({ process }) => process).sort()).toEqual(['one', 'one', 'two', 'two']);
+    expect(seats.map(({ replica }) => replica).sort()).toEqual(['one', 'one', 'two', 'two']);
     // The first process ends one after the other, the second none.
     for (let n = 0; n < 4; n += 1) {
       seats
         .splice(
-          seats.findIndex(({ process }) => process === 'one'),
+          seats.findIndex(({ replica }) => replica === 'one'),
           1,
         )[0]
         ?.release();
       await new Promise(setImmediate);
     }
-    expect(seats.map(({ process }) => process).sort()).toEqual(['one', 'one', 'two', 'two']);
+    expect(seats.map(({ replica }) => replica).sort()).toEqual(['one', 'one', 'two', 'two']);
   });
 
   it('gives a process more parts if they are small', async () => {
@@ -162,7 +162,7 @@ describe('placement', () => {
     placement.add('one');
     const parts = request();
     for (let n = 0; n < 3; n += 1) void placement.place(parts, { weight: 1 / 2, isPart: true });
-    expect((await placement.place(request(), { weight: 1 / 256 })).process).toBe('one');
+    expect((await placement.place(request(), { weight: 1 / 256 })).replica).toBe('one');
     let placed = false;
     void Promise.resolve(placement.place(request('batch'), { weight: 1 / 256 })).then(() => {
       placed = true;
@@ -181,6 +181,6 @@ describe('placement', () => {
     client.abort();
     await gone;
     placement.add('late');
-    expect((await waiting).process).toBe('late');
+    expect((await waiting).replica).toBe('late');
   });
 });

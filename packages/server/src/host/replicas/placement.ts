@@ -38,7 +38,7 @@ export interface CallSize {
 }
 
 export interface Placement<P> {
-  process: P;
+  replica: P;
   release(): void;
 }
 
@@ -87,19 +87,19 @@ export function createPlacement<P>() {
     const most = byLoad[0] === undefined ? 0 : ahead(byLoad[0][1]) * (1 + TOLERANCE);
     let best: P | undefined;
     let bestDistance = Number.POSITIVE_INFINITY;
-    for (const [process, load] of byLoad) {
+    for (const [replica, load] of byLoad) {
       if (ahead(load) > most) break;
       if (isFull(load, size, limit)) continue;
       const distance = load.calls === 0 ? 0 : Math.abs(load.weight / load.calls - weight);
       if (distance > bestDistance - EPSILON) continue;
-      best = process;
+      best = replica;
       bestDistance = distance;
     }
     return best;
   }
 
-  function seat(process: P, { weight, isPart }: CallSize): Placement<P> {
-    const load = loads.get(process) ?? noLoad();
+  function seat(replica: P, { weight, isPart }: CallSize): Placement<P> {
+    const load = loads.get(replica) ?? noLoad();
     const share: Load = {
       weight,
       smallWeight: weight <= SMALL_WEIGHT ? weight : 0,
@@ -110,7 +110,7 @@ export function createPlacement<P>() {
     for (const name of LOAD_NAMES) load[name] += share[name];
     let released = false;
     return {
-      process,
+      replica,
       release() {
         if (released) return;
         released = true;
@@ -142,29 +142,29 @@ export function createPlacement<P>() {
       for (let found = next(requests, withParts); found !== undefined; found = next(requests, withParts)) {
         const { context, waiters } = found;
         const waiter = waiters[0] as Waiter<P>;
-        const process = choose(waiter);
-        if (process === undefined) {
+        const replica = choose(waiter);
+        if (replica === undefined) {
           if (!waiter.isPart) return;
-          // Calls that are no parts may still find a place.
+          // Calls that are no parts may still find a seat.
           withParts = false;
           continue;
         }
         turns += 1;
         waiters.shift();
         if (waiters.length === 0) requests.delete(context);
-        waiter.resolve(seat(process, waiter));
+        waiter.resolve(seat(replica, waiter));
       }
       if (requests.size > 0) return;
     }
   }
 
   return {
-    add(process: P): void {
-      loads.set(process, noLoad());
+    add(replica: P): void {
+      loads.set(replica, noLoad());
       pump();
     },
-    remove(process: P): void {
-      loads.delete(process);
+    remove(replica: P): void {
+      loads.delete(replica);
     },
     /** Returns at once where a process has room. */
     place(context: CallContext, size: CallSize): Placement<P> | Promise<Placement<P>> {
@@ -172,8 +172,8 @@ export function createPlacement<P>() {
       if (signal.aborted) return Promise.reject(cancellation(signal));
       if (closedWith !== undefined) return Promise.reject(closedWith);
       if (lanes.interactive.size + lanes.batch.size === 0) {
-        const process = choose(size);
-        if (process !== undefined) return seat(process, size);
+        const replica = choose(size);
+        if (replica !== undefined) return seat(replica, size);
       }
       return new Promise((resolve, reject) => {
         const requests = lanes[context.priority];

@@ -29,15 +29,15 @@ export function createReplicaSet(options: ReplicaSetOptions): ReplicaSet {
 
   const supervisor = new Supervisor({
     ...options,
-    onJoined(process, { capabilities, loadMs, device }) {
-      dispatcher.add(process);
+    onJoined(replica, { capabilities, loadMs, device }) {
+      dispatcher.add(replica);
       if (joined) return;
       joined = true;
       const close = () => closeSet(0);
       const engine = createReplicatedEngine({ name, capabilities, dispatcher, metrics, close });
       ready.resolve({ engine, loadMs, device });
     },
-    onLeft: (process) => dispatcher.remove(process),
+    onLeft: (replica) => dispatcher.remove(replica),
     onLoadFailed(error) {
       ready.reject(error);
       dispatcher.close(error);

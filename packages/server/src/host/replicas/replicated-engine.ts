@@ -39,7 +39,7 @@ export function createReplicatedEngine(options: ReplicatedEngineOptions): Engine
   return {
     countTokens(text) {
       const context = anonymousContext();
-      return dispatcher.run(context, { weight: LIGHT_WEIGHT }, (process) => process.countTokens(text, context));
+      return dispatcher.run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.countTokens(text, context));
     },
     ...(has('embedding') && { embedding: createEmbedding(options) }),
     ...(has('rerank') && { rerank: createRerank(options) }),
@@ -47,7 +47,7 @@ export function createReplicatedEngine(options: ReplicatedEngineOptions): Engine
     ...(has('transcription') && {
       transcription: {
         transcribe: (request, context) =>
-          dispatcher.run(context, { weight: EXCLUSIVE_WEIGHT }, (process) => process.transcribe(request, context)),
+          dispatcher.run(context, { weight: EXCLUSIVE_WEIGHT }, (replica) => replica.transcribe(request, context)),
       },
     }),
     [Symbol.asyncDispose]: options.close,
@@ -62,8 +62,8 @@ function createEmbedding({ name, dispatcher, metrics, capabilities }: Replicated
       checkInputs(inputs, { images });
       const total = inputs.length;
       let vectors: Float32Array | undefined;
-      const parts = await dispatcher.runChunks(inputs, context, (process, { start, end }, own) =>
-        process.embed({ ...request, inputs: inputs.slice(start, end) }, own, (dimensions) => {
+      const parts = await dispatcher.runChunks(inputs, context, (replica, { start, end }, own) =>
+        replica.embed({ ...request, inputs: inputs.slice(start, end) }, own, (dimensions) => {
           vectors ??= new Float32Array(total * dimensions);
           return vectors.subarray(start * dimensions, end * dimensions);
         }),
@@ -78,14 +78,14 @@ function createEmbedding({ name, dispatcher, metrics, capabilities }: Replicated
 function createRerank({ name, dispatcher, metrics }: ReplicatedEngineOptions): RerankCapability {
   async function queryTokens(query: string, context: CallContext): Promise<number> {
     const call = { query, documents: [] };
-    return (await dispatcher.run(context, { weight: LIGHT_WEIGHT }, (process) => process.rerank(call, context))).tokens;
+    return (await dispatcher.run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.rerank(call, context))).tokens;
   }
 
   return {
     async rerank({ query, documents }, context) {
       const scores = new Float32Array(documents.length);
-      const parts = await dispatcher.runChunks(documents, context, async (process, { start, end }, own) => {
-        const part = await process.rerank({ query, documents: documents.slice(start, end) }, own);
+      const parts = await dispatcher.runChunks(documents, context, async (replica, { start, end }, own) => {
+        const part = await replica.rerank({ query, documents: documents.slice(start, end) }, own);
         scores.set(part.scores, start);
         return part;
       });
@@ -125,6 +125,6 @@ function createChat({ name, dispatcher, metrics }: ReplicatedEngineOptions): Cha
       await dispatcher.run(context, { weight: LIGHT_WEIGHT, mayRetry: () => !begun }, attempt);
     },
     countTokens: (request, context) =>
-      dispatcher.run(context, { weight: LIGHT_WEIGHT }, (process) => process.countChatTokens(request, context)),
+      dispatcher.run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.countChatTokens(request, context)),
   };
 }

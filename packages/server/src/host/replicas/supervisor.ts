@@ -17,8 +17,8 @@ export interface SupervisorOptions {
   clock: Clock;
   logger: Logger;
   metrics: EngineMetrics;
-  onJoined(process: EngineProcess, loaded: LoadedFacts): void;
-  onLeft(process: EngineProcess): void;
+  onJoined(replica: EngineProcess, loaded: LoadedFacts): void;
+  onLeft(replica: EngineProcess): void;
   /** No process could load the model. The supervisor has stopped. */
   onLoadFailed(error: Error): void;
   /** The processes crashed too often. The supervisor has stopped. */
@@ -26,7 +26,7 @@ export interface SupervisorOptions {
 }
 
 interface Slot {
-  process: EngineProcess | undefined;
+  replica: EngineProcess | undefined;
   /** Crashes in a row, without an answer between them. */
   failures: number;
   timer: NodeJS.Timeout | undefined;
@@ -42,7 +42,7 @@ export class Supervisor {
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#slots = Array.from({ length: options.processes }, () => ({
-      process: undefined,
+      replica: undefined,
       failures: 0,
       timer: undefined,
     }));
@@ -57,52 +57,52 @@ export class Supervisor {
   }
 
   processes(): readonly EngineProcess[] {
-    return this.#slots.flatMap((slot) => slot.process ?? []);
+    return this.#slots.flatMap((slot) => slot.replica ?? []);
   }
 
   /** The process answered, so it works; an error for a bad input is an answer too. */
-  answered(process: EngineProcess): void {
+  answered(replica: EngineProcess): void {
     this.#options.policy.succeeded();
-    for (const slot of this.#slots) if (slot.process === process) slot.failures = 0;
+    for (const slot of this.#slots) if (slot.replica === replica) slot.failures = 0;
   }
 
   async stop(graceMs: number): Promise<void> {
     this.#stopped = true;
     for (const slot of this.#slots) clearTimeout(slot.timer);
-    await Promise.all(this.#slots.map((slot) => slot.process?.close(graceMs)));
+    await Promise.all(this.#slots.map((slot) => slot.replica?.close(graceMs)));
   }
 
   #launch(slot: Slot): void {
     if (this.#stopped) return;
-    let process: EngineProcess;
+    let replica: EngineProcess;
     try {
-      process = this.#options.start();
+      replica = this.#options.start();
     } catch (error) {
       // Out of file descriptors or the like: the system may have more in a moment.
       this.#lost(slot, 'it could not be started', error instanceof Error ? error : new Error(String(error)));
       return;
     }
-    slot.process = process;
+    slot.replica = replica;
     let loadError: Error = new EngineCrash('it did not load');
-    process.ready.then(
-      (loaded) => this.#joined(process, loaded),
+    replica.ready.then(
+      (loaded) => this.#joined(replica, loaded),
       (error: Error) => {
         loadError = error;
       },
     );
-    void process.exited.then((reason) => {
-      this.#options.onLeft(process);
-      slot.process = undefined;
+    void replica.exited.then((reason) => {
+      this.#options.onLeft(replica);
+      slot.replica = undefined;
       this.#lost(slot, reason, loadError);
     });
   }
 
-  #joined(process: EngineProcess, loaded: LoadedFacts): void {
+  #joined(replica: EngineProcess, loaded: LoadedFacts): void {
     if (this.#stopped) return;
-    this.#options.onJoined(process, loaded);
+    this.#options.onJoined(replica, loaded);
     if (this.#everReady) return;
     this.#everReady = true;
-    for (const other of this.#slots) if (other.process === undefined) this.#crashed(other, 'it could not load');
+    for (const other of this.#slots) if (other.replica === undefined) this.#crashed(other, 'it could not load');
   }
 
   #lost(slot: Slot, reason: string, loadError: Error): void {
@@ -116,7 +116,7 @@ export class Supervisor {
   #failedToLoad(error: Error): void {
     const { name, logger } = this.#options;
     logger.debug({ model: name, err: error }, 'an engine process failed to load its model');
-    if (this.#slots.some((slot) => slot.process !== undefined)) return;
+    if (this.#slots.some((slot) => slot.replica !== undefined)) return;
     this.#stopped = true;
     this.#options.onLoadFailed(error);
   }

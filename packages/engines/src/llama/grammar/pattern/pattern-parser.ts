@@ -133,7 +133,7 @@ export class PatternParser {
     if (character === '[') return this.#characterClass();
     if (character === '.') return characterOf(DOT, ANY_CHARACTER, { ranges: PLAIN_RANGES });
     if (character === '\\') return this.#escaped();
-    if ('^$*+?{}'.includes(character)) return this.#refuse(`'${character}' in this place`);
+    if ('^$*+?{}'.includes(character)) return this.#refuse(`'${character}' in this site`);
     return jsonCharacter(character);
   }
 
