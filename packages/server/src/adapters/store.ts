@@ -24,10 +24,10 @@ import { migrateDatabase } from './sql/postgres/migrate.ts';
 import { MIGRATIONS as POSTGRES_MIGRATIONS } from './sql/postgres/migrations/index.ts';
 import { openPostgresTarget } from './sql/postgres/transfer-target.ts';
 import { createSqlRepositories } from './sql/shared/repositories.ts';
+import { TransferError, type TransferSource, type TransferTarget } from './sql/shared/transfer.ts';
 import { openSqlite, type SqliteOptions } from './sql/sqlite/database.ts';
 import { MIGRATIONS as SQLITE_MIGRATIONS } from './sql/sqlite/migrations/index.ts';
 import { openSqliteSource } from './sql/sqlite/transfer-source.ts';
-import { TransferError, type TransferSource, type TransferTarget } from './transfer/tables.ts';
 
 export { findDamage, type LedgerSums, ledgerSums, snapshotSqlite } from './sql/sqlite/snapshot.ts';
 

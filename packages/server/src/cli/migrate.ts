@@ -50,7 +50,7 @@ function tablesText({ tables }: NonNullable<TransferSummary['rows']>): string {
     `${rowsThere}`,
     equality(equal),
   ]);
-  return table(['table', 'rows here', 'rows there', 'contents'], rows);
+  return table(['table', 'rows here', 'rows there', 'rows'], rows);
 }
 
 function accountsText({ accounts }: NonNullable<TransferSummary['rows']>): string {
@@ -117,21 +117,17 @@ export const migrateCommand: Command = {
     ['--blobs-endpoint URL', 'of an S3 server other than AWS'],
     ['--json', 'print JSON'],
   ],
-  notes: ['The data directory is not changed. Run the command again to continue an interrupted copy.'],
+  notes: ['The data directory is not changed. Run the command again after an interruption.'],
   async run(context) {
-    const { config, env, print, warn = () => {} } = context;
+    const { config, env, print } = context;
     const { url, json } = await choose(context);
     if (!hasOwnStore(config))
       throw new CommandFailed(`there is no store in ${config.dataDir}; --data-dir names another`);
     const view = createShareView(process.stderr, systemClock);
-    const show = (verb: string) => (what: string, done: number, of: number) =>
-      view.update(`${verb} ${what}`, of === 0 ? null : done / of, [`${done} of ${of}`]);
     const summary = await transferTo(url, {
       config,
       env,
-      onCopied: show('copying'),
-      onCompared: show('comparing'),
-      onResumed: (rows) => warn(`going on with a copy that was interrupted: ${rows} rows are there`),
+      onCopied: (what, done, of) => view.update(`copying ${what}`, of === 0 ? null : done / of, [`${done} of ${of}`]),
     }).catch((error: unknown) => {
       if (error instanceof TransferError) throw new CommandFailed(error.message);
       if (error instanceof StoreUnavailableError) throw new CommandFailed(whileRunning(error.message));

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { BlobInfo, BlobStore } from '@baobab/core/ports/blobs.ts';
-import type { OnProgress } from './copy.ts';
-import { type CopiedBlob, type FileBytes, TransferError, type TransferTarget } from './tables.ts';
+import { type CopiedBlob, type FileBytes, TransferError, type TransferTarget } from '../sql/shared/transfer.ts';
+import type { OnProgress } from './rows.ts';
 
 /** Each holds up to three parts of 8 MiB in memory. */
 const COPIES_AT_ONCE = 4;

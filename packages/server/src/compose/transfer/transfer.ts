@@ -8,7 +8,7 @@ import type { ResolvedConfig } from '../../config/load.ts';
 import { openBucket } from '../blobs.ts';
 import type { Environment } from '../weights.ts';
 
-export { TransferError } from '../../adapters/transfer/tables.ts';
+export { TransferError } from '../../adapters/sql/shared/transfer.ts';
 export type { TransferSummary } from '../../adapters/transfer/transfer.ts';
 
 export const hasOwnStore = ({ dataDir }: ResolvedConfig): boolean => existsSync(join(dataDir, 'baobab.sqlite'));
@@ -20,7 +20,7 @@ export async function countAddedModels({ dataDir }: ResolvedConfig): Promise<num
   return (await readdir(catalog, { recursive: true })).filter((name) => name.endsWith('.yaml')).length;
 }
 
-export type TransferEvents = Pick<TransferOptions, 'onCopied' | 'onCompared' | 'onResumed'>;
+export type TransferEvents = Pick<TransferOptions, 'onCopied'>;
 
 /** Copies the data directory into the database at `url`, and its blobs into `config.blobs` where that is set. */
 export async function transferTo(

@@ -1,5 +1,5 @@
 import type { Client } from 'pg';
-import { type Cell, TransferError } from '../../transfer/tables.ts';
+import { type Cells, TransferError } from '../shared/transfer.ts';
 
 export interface Column {
   name: string;
@@ -18,7 +18,7 @@ export interface TargetTable {
 const COPIED_TYPES = new Set(['smallint', 'integer', 'bigint', 'numeric', 'text', 'boolean', 'bytea']);
 
 /** Those that hold how far a copy is. */
-export const PROGRESS_TABLES = ['moved_source', 'moved_tables', 'moved_blobs'] as const;
+export const PROGRESS_TABLES = ['moved_source', 'moved_blobs'] as const;
 
 export const quoted = (name: string) => `"${name}"`;
 
@@ -96,9 +96,9 @@ export function insertSql({ name, columns, byName }: TargetTable): string {
 }
 
 /** PostgreSQL stores no zero character in a text. Says where it is. */
-export function refuseZeroCharacters(table: TargetTable, rows: readonly { cells: readonly Cell[] }[]): void {
+export function refuseZeroCharacters(table: TargetTable, rows: readonly Cells[]): void {
   for (const [index, column] of table.columns.entries()) {
-    for (const { cells } of rows) {
+    for (const cells of rows) {
       const cell = cells[index];
       if (typeof cell === 'string' && cell.includes('\u0000')) {
         throw new TransferError(
@@ -108,9 +108,3 @@ export function refuseZeroCharacters(table: TargetTable, rows: readonly { cells:
     }
   }
 }
-
-/** Values as text, and bytes as bytes. */
-export const selectSql = ({ name, columns, byName }: TargetTable): string =>
-  `select ${columns
-    .map((column) => (byName.get(column)?.type === 'bytea' ? quoted(column) : `${quoted(column)}::text`))
-    .join(', ')} from ${quoted(name)}`;

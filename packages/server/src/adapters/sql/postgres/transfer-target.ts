@@ -1,13 +1,6 @@
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import type { Client } from 'pg';
-import {
-  type AccountSums,
-  type Cell,
-  type CopiedBlob,
-  type TableShape,
-  TransferError,
-  type TransferTarget,
-} from '../../transfer/tables.ts';
+import { type AccountSums, type CopiedBlob, TransferError, type TransferTarget } from '../shared/transfer.ts';
 import { connectChecked } from './connections.ts';
 import {
   insertSql,
@@ -15,27 +8,19 @@ import {
   quoted,
   readTables,
   refuseZeroCharacters,
-  selectSql,
   type TargetTable,
   tableNames,
 } from './transfer-tables.ts';
 
 /** Any number that no other program uses for its advisory locks in this database. */
 const TRANSFER_LOCK = 7_402_617_802;
-/** Rows of one page are this large together. */
-const PAGE_BYTES = 4_194_304;
-const MOST_PAGE_ROWS = 5_000;
-const FIRST_PAGE_ROWS = 100;
-
 const CREATE_PROGRESS = `
   create table if not exists moved_source (
-    identity text primary key, started_at_ms bigint not null, prepared_at_ms bigint, finished_at_ms bigint);
-  create table if not exists moved_tables (name text primary key, rows bigint not null, cursor text);
+    identity text primary key, started_at_ms bigint not null, finished_at_ms bigint);
   create table if not exists moved_blobs (key text primary key, bytes bigint not null, sha256 text not null)`;
 
 interface MovedSource {
   identity: string;
-  prepared_at_ms: number | null;
   finished_at_ms: number | null;
 }
 
@@ -50,9 +35,7 @@ async function movedSource(client: Client): Promise<MovedSource | undefined> {
 export async function refuseUnfinishedCopy(client: Client): Promise<void> {
   const moved = await movedSource(client);
   if (moved === undefined || moved.finished_at_ms !== null) return;
-  throw new StoreUnavailableError(
-    "A copy into this database is not finished. Run 'baobab migrate' again: it goes on where it stopped.",
-  );
+  throw new StoreUnavailableError("A copy into this database is not finished. Run 'baobab migrate' again.");
 }
 
 /** Throws unless the database is empty. */
@@ -107,68 +90,35 @@ async function prepare(client: Client, { migrate, identity, now }: TransferTarge
     await client.query('insert into moved_source (identity, started_at_ms) values ($1, $2)', [identity, now]);
   }
   await migrate();
-  if (before !== undefined && before.prepared_at_ms !== null) return before.finished_at_ms ?? undefined;
-  // Migrations may have added rows, which are copied like all others.
+  if (before !== undefined && before.finished_at_ms !== null) return before.finished_at_ms;
+  // Those of an interrupted copy, and any that migrations have added: rows of the source are copied like all others.
   const tables = await readTables(client);
-  await client.query('begin');
   await client.query(`truncate ${tables.map(({ name }) => quoted(name)).join(', ')}`);
-  await client.query('update moved_source set prepared_at_ms = $1', [now]);
-  await client.query('commit');
   return undefined;
 }
 
 function createTarget(client: Client, tables: readonly TargetTable[], finishedAt: number | undefined): TransferTarget {
   const known = (name: string) => tables.find((table) => table.name === name) as TargetTable;
 
-  async function* rows({ name }: TableShape): AsyncGenerator<readonly Cell[]> {
-    await client.query('begin read only');
-    try {
-      await client.query(`declare copied no scroll cursor for ${selectSql(known(name))}`);
-      for (let count = FIRST_PAGE_ROWS; ; ) {
-        const page = await client.query<Cell[]>({ text: `fetch ${count} from copied`, rowMode: 'array' });
-        if (page.rows.length === 0) break;
-        yield* page.rows;
-        const bytes = page.rows.reduce(
-          (sum, row) => sum + row.reduce((inner, cell) => inner + (cell?.length ?? 0), 0),
-          1,
-        );
-        count = Math.max(1, Math.min(MOST_PAGE_ROWS, Math.floor((PAGE_BYTES / bytes) * page.rows.length)));
-      }
-    } finally {
-      await client.query('rollback');
-    }
-  }
-
   return {
     tables: tables.map(({ name, columns }) => ({ name, columns })),
     finishedAt,
-    rows,
 
-    async progress(table) {
-      const found = await client.query<{ rows: number; cursor: string | null }>(
-        'select rows, cursor from moved_tables where name = $1',
-        [table],
-      );
-      const [row] = found.rows;
-      return { rows: row?.rows ?? 0, cursor: row?.cursor ?? undefined };
-    },
-
-    async append(shape, added, { rows: count, cursor }) {
+    async append(shape, rows) {
       const table = known(shape.name);
-      refuseZeroCharacters(table, added);
+      refuseZeroCharacters(table, rows);
       const arrays = table.columns.map((_, index) =>
-        added.map(({ cells }) => {
+        rows.map((cells) => {
           const cell = cells[index] ?? null;
           return cell instanceof Uint8Array ? Buffer.from(cell.buffer, cell.byteOffset, cell.byteLength) : cell;
         }),
       );
-      await client.query('begin');
       await client.query(insertSql(table), arrays);
-      await client.query(
-        'insert into moved_tables (name, rows, cursor) values ($1, $2, $3) on conflict (name) do update set rows = $2, cursor = $3',
-        [table.name, count, cursor],
-      );
-      await client.query('commit');
+    },
+
+    async count(table) {
+      const found = await client.query<{ rows: number }>(`select count(*) as rows from ${quoted(table)}`);
+      return found.rows[0]?.rows ?? 0;
     },
 
     async ledgerSums() {
@@ -213,10 +163,7 @@ function createTarget(client: Client, tables: readonly TargetTable[], finishedAt
     },
 
     async finish(now) {
-      await client.query('begin');
-      await client.query('drop table moved_tables');
       await client.query('update moved_source set finished_at_ms = $1', [now]);
-      await client.query('commit');
       await client.query('analyze');
     },
 

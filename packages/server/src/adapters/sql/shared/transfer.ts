@@ -10,11 +10,8 @@ export interface TableShape {
 /** Sums that a trigger makes from copied rows. They are compared like all other tables. */
 export const DERIVED_TABLES: readonly string[] = ['usage_days', 'usage_hours', 'usage_quarters'];
 
-export interface SourceRow {
-  /** Where reading goes on after this row. */
-  cursor: string;
-  cells: readonly Cell[];
-}
+/** One row, in the order of the columns. */
+export type Cells = readonly Cell[];
 
 /** What the ledger says about one account. Integers as text: sums may be larger than a number can hold. */
 export interface AccountSums {
@@ -30,15 +27,9 @@ export interface TransferSource {
   readonly identity: string | undefined;
   readonly tables: readonly TableShape[];
   count(table: string): number;
-  /** From the first row, or from the one after the cursor. */
-  rows(table: TableShape, after?: string): Iterable<SourceRow>;
+  rows(table: TableShape): Iterable<Cells>;
   ledgerSums(): AccountSums[];
   close(): void;
-}
-
-export interface TableProgress {
-  rows: number;
-  cursor: string | undefined;
 }
 
 export interface CopiedBlob {
@@ -50,16 +41,14 @@ export interface CopiedBlob {
 /** What a file record says about its bytes. */
 export type FileBytes = CopiedBlob;
 
-/** The database that rows are copied to. It also knows how far the copy is. */
+/** The database that rows are copied to. It also knows whether they are copied, and which blobs are. */
 export interface TransferTarget {
   /** Tables that are referred to come before those that refer to them. */
   readonly tables: readonly TableShape[];
   /** When the copy ended with everything equal. Milliseconds since 1970. */
   readonly finishedAt: number | undefined;
-  progress(table: string): Promise<TableProgress>;
-  /** Adds rows and remembers how far the copy is, in one transaction. */
-  append(table: TableShape, rows: readonly SourceRow[], progress: TableProgress): Promise<void>;
-  rows(table: TableShape): AsyncIterable<readonly Cell[]>;
+  append(table: TableShape, rows: readonly Cells[]): Promise<void>;
+  count(table: string): Promise<number>;
   ledgerSums(): Promise<AccountSums[]>;
   files(): Promise<FileBytes[]>;
   copiedBlobs(): Promise<Map<string, CopiedBlob>>;
