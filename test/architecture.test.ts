@@ -288,6 +288,65 @@ describe('the list of drivers', () => {
   });
 });
 
+/** Files that import each other in a ring, also only as types. */
+function rings(next: ReadonlyMap<string, readonly string[]>): string[][] {
+  const found: string[][] = [];
+  const done = new Set<string>();
+  const visit = (path: string, trail: readonly string[]) => {
+    if (trail.includes(path)) found.push([...trail.slice(trail.indexOf(path)), path]);
+    if (done.has(path)) return;
+    done.add(path);
+    for (const target of next.get(path) ?? []) visit(target, [...trail, path]);
+  };
+  for (const path of next.keys()) visit(path, []);
+  return found;
+}
+
+describe('imports', () => {
+  it('make no cycle, types included', () => {
+    const next = Map.groupBy(inner, ({ from }) => from);
+    expect(rings(new Map([...next].map(([from, arrows]) => [from, arrows.map(({ to }) => to)])))).toEqual([]);
+  });
+
+  const CONSOLE = join(PACKAGES, 'console/src');
+  const parts = globSync('**/*.{ts,tsx}', { cwd: CONSOLE }).filter((path) => !/\.test\.tsx?$|^build\.ts$/.test(path));
+  const importedBy = (path: string): string[] => {
+    const content = readFileSync(join(CONSOLE, path), 'utf8');
+    return [...content.matchAll(STATIC), ...content.matchAll(DYNAMIC)].map((match) => match.at(-1) ?? '');
+  };
+  const next = new Map(
+    parts.map((path) => [
+      path,
+      importedBy(path)
+        .filter((specifier) => specifier.startsWith('.'))
+        .map((specifier) => join(dirname(path), specifier)),
+    ]),
+  );
+
+  it('make no cycle in the console, neither of files nor of its folders', () => {
+    expect(next.size).toBeGreaterThan(100);
+    expect(rings(next)).toEqual([]);
+    const folderOf = (path: string) => path.split('/')[0] ?? '';
+    const folders = Map.groupBy(next.keys(), folderOf);
+    const between = new Map(
+      [...folders].map(([folder, paths]) => [
+        folder,
+        [...new Set(paths.flatMap((path) => (next.get(path) ?? []).map(folderOf)))].filter((to) => to !== folder),
+      ]),
+    );
+    expect(rings(between)).toEqual([]);
+  });
+
+  it('bring no other code of the server into the console than that of its domain', () => {
+    const code = parts.flatMap((path) =>
+      [...readFileSync(join(CONSOLE, path), 'utf8').matchAll(STATIC)]
+        .filter(([, type, specifier = '']) => type === undefined && specifier.startsWith(OWN))
+        .map(([, , specifier = '']) => specifier),
+    );
+    expect(code.filter((specifier) => !specifier.startsWith(`${OWN}core/domain/`))).toEqual([]);
+  });
+});
+
 describe('every file', () => {
   it('reads the environment only through the configuration', () => {
     const readers = files.filter((path) => /process\.env\b/.test(text.get(path) ?? ''));

@@ -1,15 +1,5 @@
 import type { Batch } from '../domain/batch.ts';
-import type { OwnedBatch, RecordedLine } from './batches.ts';
-
-/** Consecutive lines of the input that one process works on. */
-export interface BatchSlice {
-  /** Identifies the slice within its batch. */
-  firstLine: number;
-  lastLine: number;
-  /** Where its lines are in the input file. */
-  start: number;
-  bytes: number;
-}
+import type { BatchSlice, OwnedBatch, RecordedLine } from './batches.ts';
 
 export interface JoinQuery {
   now: number;

@@ -1,6 +1,5 @@
 import type { Batch, BatchEndpoint, BatchOutcome, BatchProblem } from '../domain/batch.ts';
 import type { StoredFile } from '../domain/file.ts';
-import type { BatchSlice } from './batch-slices.ts';
 import type { Quota } from './quotas.ts';
 
 export interface BatchQuery {
@@ -51,6 +50,16 @@ export type BatchCreation = 'created' | 'input gone' | 'too many active' | 'quot
 export interface NewInput {
   file: StoredFile;
   quota: Quota;
+}
+
+/** Consecutive lines of the input that one process works on. */
+export interface BatchSlice {
+  /** Identifies the slice within its batch. */
+  firstLine: number;
+  lastLine: number;
+  /** Where its lines are in the input file. */
+  start: number;
+  bytes: number;
 }
 
 /** What the validation found. */

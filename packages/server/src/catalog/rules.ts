@@ -3,14 +3,11 @@ import { isCalendarDate } from '@baobab/core/domain/time/dates.ts';
 import type { Driver } from '@baobab/core/engine/driver.ts';
 import { factsOf } from './defaults.ts';
 import { taskProblem, toEngineSpec } from './engine-spec.ts';
-import type { CatalogFile } from './schema.ts';
+import type { CatalogFile, Report } from './schema.ts';
 import { checkSource } from './source.ts';
 import { checkWeightsFiles } from './weights-files.ts';
 
 type Version = CatalogFile['versions'][number];
-/** `path` leads to the field that is wrong. */
-export type Report = (path: readonly (string | number)[], text: string) => void;
-
 export interface RuleOptions {
   drivers: readonly Driver[];
   /** Whether the file ships with Baobab. */

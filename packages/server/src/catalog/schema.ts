@@ -99,3 +99,6 @@ export const CatalogFile = Type.Object(
 );
 
 export type CatalogFile = Static<typeof CatalogFile>;
+
+/** Tells what is wrong in a file. `path` leads to the field. */
+export type Report = (path: readonly (string | number)[], text: string) => void;

@@ -1,6 +1,5 @@
 import type { RemoteSourceSpec, SourceSpec } from '@baobab/core/domain/model.ts';
-import type { Report } from './rules.ts';
-import type { CatalogFile } from './schema.ts';
+import type { CatalogFile, Report } from './schema.ts';
 
 type SourceFields = NonNullable<CatalogFile['versions'][number]['source']>;
 type MirrorFields = NonNullable<SourceFields['mirrors']>[number];

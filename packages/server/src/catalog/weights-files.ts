@@ -3,8 +3,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import type { EngineSpec } from '@baobab/core/domain/model.ts';
 import type { LocalRuntime } from '@baobab/core/engine/driver.ts';
 import { INSTALLATION } from './built-in.ts';
-import type { Report } from './rules.ts';
-import type { CatalogFile } from './schema.ts';
+import type { CatalogFile, Report } from './schema.ts';
 
 type Source = NonNullable<CatalogFile['versions'][number]['source']>;
 

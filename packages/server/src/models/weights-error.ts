@@ -1,4 +1,4 @@
-import type { StoredModel } from './model-paths.ts';
+import type { SourceSpec } from '@baobab/core/domain/model.ts';
 
 export type WeightsFailure =
   /** This machine cannot reach the source: no such host, no network, or nothing listens there. */
@@ -45,7 +45,7 @@ export class WeightsError extends Error {
   }
 
   /** What an operator has to do, without hosts and paths. Undefined: the failure passes by itself. */
-  remedyFor({ slug, source }: StoredModel): string | undefined {
+  remedyFor({ slug, source }: { slug: string; source: SourceSpec }): string | undefined {
     if (PASSING.has(this.failure)) return undefined;
     const action =
       source.kind === 'file' || this.failure === 'invalid'

@@ -1,4 +1,4 @@
-import type { BatchSlice } from '@baobab/core/ports/batch-slices.ts';
+import type { BatchSlice } from '@baobab/core/ports/batches.ts';
 import type { ReadLine } from './line-reader.ts';
 
 /** A small batch has small slices, so that several processes can share it. */

@@ -1,8 +1,7 @@
 import type { Batch } from '@baobab/core/domain/batch.ts';
 import type { BatchRequest } from '@baobab/core/domain/batch-line.ts';
 import type { StoredFile } from '@baobab/core/domain/file.ts';
-import type { BatchSlice } from '@baobab/core/ports/batch-slices.ts';
-import type { BatchRepository } from '@baobab/core/ports/batches.ts';
+import type { BatchRepository, BatchSlice } from '@baobab/core/ports/batches.ts';
 import type { FilesService } from '../files/files.ts';
 import type { LineFormat } from './line-format.ts';
 import { readLines } from './line-reader.ts';

@@ -1,7 +1,7 @@
 import type { Batch, BatchProblem } from '@baobab/core/domain/batch.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_LINES } from '@baobab/core/domain/batch-line.ts';
 import type { StoredFile } from '@baobab/core/domain/file.ts';
-import type { BatchSlice } from '@baobab/core/ports/batch-slices.ts';
+import type { BatchSlice } from '@baobab/core/ports/batches.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import { createInputCutter } from './input-cutter.ts';
 import type { LineFormat } from './line-format.ts';

@@ -1,6 +1,5 @@
 import type { Batch, BatchEndpoint, BatchProblem, BatchStatus } from '@baobab/core/domain/batch.ts';
-import type { BatchSlice } from '@baobab/core/ports/batch-slices.ts';
-import type { OwnedBatch, RecordedLine } from '@baobab/core/ports/batches.ts';
+import type { BatchSlice, OwnedBatch, RecordedLine } from '@baobab/core/ports/batches.ts';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import { LEASE_OVER } from '../leases.ts';
 import type { BatchesTable, BatchLinesTable, BatchSlicesTable, Tables } from '../tables.ts';
