@@ -19,7 +19,7 @@ export const seriesIn = (db: Kysely<Tables>, filter: UsageFilter) =>
 
 interface KnownName {
   next: Map<string, KnownName>;
-  /** Of the series whose last name this is. */
+  /** Id of the series whose last name this is. */
   id: number | undefined;
 }
 
