@@ -54,7 +54,9 @@ export class ChatPrompt {
 
   /** For limits and budgets. */
   reservedTokens(): number {
-    return this.#images.reduce((sum, { tokens }) => sum + tokens, reservedPromptTokens(this.command.request));
+    let sum = reservedPromptTokens(this.command.request);
+    for (const { tokens } of this.#images) sum += tokens;
+    return sum;
   }
 
   async #readFiles(check: (command: ChatCommand) => ChatCommand): Promise<void> {

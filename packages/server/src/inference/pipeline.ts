@@ -98,7 +98,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
 
     // Limits and reservation: all of them or none.
     const startedAt = clock.now();
-    const deciding = admit(call, [model, ...(fallbacks ?? [])], bounds);
+    const deciding = admit(call, model, fallbacks, bounds);
     const admission = deciding instanceof Promise ? await deciding : deciding;
     if (!admission.admitted) {
       call.observer?.decided?.(factsOf(model, admission));
@@ -159,16 +159,19 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
   /** The limits are those of the first model. The budgets reserve the price of the dearest. */
   function admit(
     call: InferenceCall,
-    models: readonly [ResolvedModel, ...ResolvedModel[]],
+    model: ResolvedModel,
+    fallbacks: readonly ResolvedModel[] | undefined,
     { tokens, used }: Bounds,
   ): Admission | Promise<Admission> {
     const most = consumptionOf(used);
-    let estimatedCostNanoUsd = 0;
-    for (const { entry } of models) {
-      estimatedCostNanoUsd = Math.max(estimatedCostNanoUsd, costNanoUsd(most, entry.pricing, call.discountPercent));
+    let estimatedCostNanoUsd = costNanoUsd(most, model.entry.pricing, call.discountPercent);
+    if (fallbacks !== undefined) {
+      for (const { entry } of fallbacks) {
+        estimatedCostNanoUsd = Math.max(estimatedCostNanoUsd, costNanoUsd(most, entry.pricing, call.discountPercent));
+      }
     }
     return limits.admit({
-      ...seriesOf(call.principal, models[0]),
+      ...seriesOf(call.principal, model),
       admissionId: call.requestId,
       // Batches do not count against the interactive limits.
       batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
