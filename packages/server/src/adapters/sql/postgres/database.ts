@@ -1,6 +1,6 @@
 import { type Compilable, Kysely, PostgresDialect, sql } from 'kysely';
 import type { Pool, QueryResult } from 'pg';
-import type { PlainValue, SqlDatabase } from '../shared/database.ts';
+import { answersTo, type PlainValue, type SqlDatabase } from '../shared/database.ts';
 import type { SchemaMigration } from '../shared/migrator.ts';
 import type { Tables } from '../shared/tables.ts';
 import { createPool } from './connections.ts';
@@ -54,8 +54,12 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
     read: over<Tables>(reads),
     report: over<Tables>(reports),
     byIndex: (table) => sql<never>`${sql.table(table)}`.as(table),
-    write: (statements, { byRowLocks } = {}) => run(statements, { guards: 0, byRowLocks }) as never,
-    writeIf: (statements, { guards = 1, byRowLocks } = {}) => run(statements, { guards, byRowLocks }) as never,
+    write: async (statements, { byRowLocks } = {}) =>
+      answersTo(statements, (await run(statements, { guards: 0, byRowLocks })) ?? []),
+    async writeIf(statements, { guards = 1, byRowLocks } = {}) {
+      const answers = await run(statements, { guards, byRowLocks });
+      return answers && answersTo(statements, answers);
+    },
     insertNew,
     collect(target) {
       const rows: (readonly PlainValue[])[] = [];

@@ -12,6 +12,22 @@ export type WriteResults<Statements extends readonly Compilable[]> = {
   [Index in keyof Statements]: Statements[Index] extends Compilable<infer Row> ? WriteResult<Row> : never;
 };
 
+/** One answer for each statement. The type of its rows follows from the statement. */
+export function answersTo<const Statements extends readonly Compilable[]>(
+  statements: Statements,
+  answers: readonly WriteResult<unknown>[],
+): WriteResults<Statements> {
+  if (!areAnswersTo(statements, answers)) {
+    throw new RangeError(`${answers.length} answers to ${statements.length} statements`);
+  }
+  return answers;
+}
+
+const areAnswersTo = <Statements extends readonly Compilable[]>(
+  statements: Statements,
+  answers: unknown,
+): answers is WriteResults<Statements> => Array.isArray(answers) && answers.length === statements.length;
+
 export interface WriteOptions {
   /** How many of the first statements are guards; 1 by default. */
   guards?: number;

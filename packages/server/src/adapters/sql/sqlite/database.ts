@@ -4,7 +4,7 @@ import type { SQLInputValue } from 'node:sqlite';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { type Compilable, Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
-import type { SqlDatabase } from '../shared/database.ts';
+import { answersTo, type SqlDatabase } from '../shared/database.ts';
 import { migrate } from '../shared/migrator.ts';
 import type { Tables } from '../shared/tables.ts';
 import { isDiskFull, openConnection } from './connection.ts';
@@ -67,9 +67,11 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
     report: over(startedReporter),
     byIndex: (table, index) =>
       sql<never>`${sql.table(table)}`.as(sql`${sql.table(table)} indexed by ${sql.ref(index)}`),
-    write: async (statements) => (await writer.run(compile(statements))) as never,
-    writeIf: async (statements, { guards = 1, urgent = false } = {}) =>
-      (await writer.runIf(compile(statements), { guards, urgent })) as never,
+    write: async (statements) => answersTo(statements, await writer.run(compile(statements))),
+    async writeIf(statements, { guards = 1, urgent = false } = {}) {
+      const answers = await writer.runIf(compile(statements), { guards, urgent });
+      return answers && answersTo(statements, answers);
+    },
     async insertNew(target, rows) {
       const json = JSON.stringify(rows);
       const changes = await writer.runEach({ sql: insertNewSql(target), json, isSummed: isSummed(target) });
