@@ -31,9 +31,12 @@ const dependencies = {
   metrics: createMetrics(),
 } satisfies Partial<ServerDependencies>;
 
+/** Settings of Fastify itself, which it looks for among the services. */
+const OF_FASTIFY = ['prefix', 'logLevel', 'logSerializers'];
+
 const server = await createServer(
   new Proxy(dependencies, {
-    get: (target, name) => Reflect.get(target, name) ?? nothing,
+    get: (target, name) => Reflect.get(target, name) ?? (OF_FASTIFY.includes(String(name)) ? undefined : nothing),
   }) as unknown as ServerDependencies,
 );
 await server.ready();

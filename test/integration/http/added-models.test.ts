@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ggufFile } from '../../../packages/engines/src/llama/testing/gguf-file.ts';
 import { startLocalServer } from '../../../packages/server/src/catalog/adding/testing/local-server.ts';
-import { modelsCommand } from '../../../packages/server/src/cli/models.ts';
+import { modelsCommand } from '../../../packages/server/src/cli/models/models.ts';
 import { loadConfig } from '../../../packages/server/src/config/load.ts';
 import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { type HttpBed, startHttpBed } from './bed.ts';

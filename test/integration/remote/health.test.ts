@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ChatRequest } from '../../../packages/core/src/engine/engine.ts';
-import { modelsCommand } from '../../../packages/server/src/cli/models.ts';
+import { modelsCommand } from '../../../packages/server/src/cli/models/models.ts';
 import { loadConfig } from '../../../packages/server/src/config/load.ts';
 import { createUpstreamMetrics } from '../../../packages/server/src/metrics/upstream-metrics.ts';
 import { answerJson, startFakeUpstream } from '../../fixtures/fake-upstream.ts';

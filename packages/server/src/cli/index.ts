@@ -13,7 +13,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   models: {
     summary: 'List models, fetch and check weights, see what is loaded, deprecate',
-    load: async () => (await import('./models.ts')).modelsCommand,
+    load: async () => (await import('./models/models.ts')).modelsCommand,
   },
   gpu: {
     summary: 'Build and test llama.cpp for the GPUs of this machine',

@@ -9,7 +9,7 @@ import { accountsCommand } from './accounts.ts';
 import { batchesCommand } from './batches.ts';
 import type { Command } from './command.ts';
 import { keysCommand } from './keys.ts';
-import { modelsCommand } from './models.ts';
+import { modelsCommand } from './models/models.ts';
 import { runCommand } from './testing/run-command.ts';
 import { usageCommand } from './usage.ts';
 

@@ -37,7 +37,7 @@ export interface BackgroundJobsDependencies {
   requests: {
     retention: Pick<RequestRetention, 'sweep'>;
     recorder: Pick<RequestRecorder, 'flush'>;
-    texts: Pick<RequestTextsService, 'flush'>;
+    requestTexts: Pick<RequestTextsService, 'flush'>;
   };
   responses: Pick<ResponsesService, 'sweep'>;
   audit: Pick<AuditService, 'sweep'>;
@@ -144,7 +144,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       await accountErasure.stop();
       await fileRetention.stop();
       leases.stop();
-      await requests.texts.flush();
+      await requests.requestTexts.flush();
       // On a full disk, for example. Everything else must still be closed.
       await authentication
         .flushUses()

@@ -1,4 +1,5 @@
 import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
+import { createKeyBackoff, createSignInLimit } from '../../admission/failures-by-address.ts';
 import { createAccountKeys } from '../../services/access/account-keys.ts';
 import { createAccounts } from '../../services/access/accounts.ts';
 import { createAuthentication } from '../../services/access/authentication.ts';
@@ -21,6 +22,8 @@ export function composeAccess({ config, store }: Pick<Foundation, 'config' | 'st
     authentication,
     audit: createAudit({ log: store.audit, settings: config.audit, clock }),
     keyMethod: keyMethod(authentication),
+    keyBackoff: createKeyBackoff(steadyClock),
+    signInLimit: createSignInLimit(steadyClock),
     sessions: createSessions({ sessions: store.sessions, authentication, clock, steadyClock }),
     accountKeys: createAccountKeys({ keys, audit: store.audit, clock }),
     ownKey: createOwnKey({ usage: store.usage, defaults: config.limits, clock }),

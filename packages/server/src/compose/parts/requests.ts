@@ -46,8 +46,8 @@ export function composeRequests({ config, store, logger }: RequestsOptions) {
   return {
     recorder,
     sink,
-    texts,
-    list: createRequests({ log, recorder, keys }),
+    requestTexts: texts,
+    requestList: createRequests({ log, recorder, keys }),
     performance: createPerformance({ log, recorder, clock }),
     retention: createRequestRetention({ log, accounts, texts, settings: config.requests, clock }),
   };

@@ -13,7 +13,7 @@ export interface AuthenticateOptions {
   authentication: AuthenticationService;
   sessions: SessionsService;
   clock: Clock;
-  backoff: KeyBackoff;
+  keyBackoff: KeyBackoff;
   metrics: Pick<Metrics, 'refusedKeys'>;
 }
 
@@ -29,13 +29,13 @@ const hasNoKey = (authorization: string): boolean =>
 
 /** Runs on the head of the request, before the body is read. Accepts a key, or the cookie of a session. */
 export const authenticate = plugin<AuthenticateOptions>(async (server, options) => {
-  const { authentication, sessions, clock, backoff, metrics } = options;
+  const { authentication, sessions, clock, keyBackoff, metrics } = options;
   const refuse = (error: Error, request: FastifyRequest, done: (error: Error) => void) => {
     if (!(error instanceof ApiError) || error.status !== 401) {
       done(error);
       return;
     }
-    const isDelayed = backoff.refuse(request.ip, () => done(error));
+    const isDelayed = keyBackoff.refuse(request.ip, () => done(error));
     metrics.refusedKeys.inc({ code: error.code, delayed: String(isDelayed) });
   };
   const accept = (request: FastifyRequest, principal: Principal) => {

@@ -16,7 +16,7 @@ beforeAll(async () => {
   server = Fastify();
   await server.register(endpointMethods);
   await server.register(requestLog, { metrics: createMetrics(), requests: { record() {} } });
-  await server.register(consoleRoutes, { bundle: { files: async () => files } });
+  await server.register(consoleRoutes, { consoleBundle: { files: async () => files } });
 });
 afterAll(() => server.close());
 

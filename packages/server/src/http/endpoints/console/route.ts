@@ -39,7 +39,10 @@ function sendFile(request: FastifyRequest, reply: FastifyReply, path: string, fi
 }
 
 /** The console: its page for every address below /console, and the files that it loads. */
-export const consoleRoutes: FastifyPluginAsync<{ bundle: ConsoleBundle }> = async (server, { bundle }) => {
+export const consoleRoutes: FastifyPluginAsync<{ consoleBundle: ConsoleBundle }> = async (
+  server,
+  { consoleBundle },
+) => {
   const hide = { schema: { hide: true } };
 
   server.get('/', hide, async (request, reply) => {
@@ -49,7 +52,7 @@ export const consoleRoutes: FastifyPluginAsync<{ bundle: ConsoleBundle }> = asyn
   });
 
   const send = async (request: FastifyRequest, reply: FastifyReply, path: string) => {
-    const files = await bundle.files();
+    const files = await consoleBundle.files();
     const file = files.get(path);
     return file === undefined ? notFound(request, reply) : sendFile(request, reply, path, file);
   };

@@ -13,8 +13,8 @@ import { cursorOf, filterOf, positionOf } from './request.ts';
 import { RequestDetail, RequestList, RequestsQuery } from './schema.ts';
 
 export interface RequestsDependencies {
-  requests: RequestsService;
-  texts: Pick<RequestTextsService, 'get'>;
+  requestList: RequestsService;
+  requestTexts: Pick<RequestTextsService, 'get'>;
   accounts: Pick<AccountsService, 'find'>;
 }
 
@@ -22,7 +22,7 @@ const DEFAULT_LIMIT = 50;
 
 export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = async (
   server,
-  { requests, texts, accounts },
+  { requestList, requestTexts, accounts },
 ) => {
   const tags = ['Usage'];
 
@@ -42,7 +42,7 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
     async (request) => {
       const { limit = DEFAULT_LIMIT, after, account } = request.query;
       const filter = filterOf(request.query, await chosenAccount(request, accounts, account));
-      const { entries, next } = await requests.list(filter, { limit, before: positionOf(after) });
+      const { entries, next } = await requestList.list(filter, { limit, before: positionOf(after) });
       return {
         object: 'list' as const,
         data: entries.map(requestToWire),
@@ -65,8 +65,8 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
     },
     async (request) => {
       const principal = principalOf(request);
-      const entry = await requests.get(request.params.id, visibleAccount(request));
-      const text = mayReadPrompts(principal) ? await texts.get(entry.id, principal.account.id) : undefined;
+      const entry = await requestList.get(request.params.id, visibleAccount(request));
+      const text = mayReadPrompts(principal) ? await requestTexts.get(entry.id, principal.account.id) : undefined;
       return requestDetailToWire(entry, { forOperators: isOperator(principal.key), text });
     },
   );

@@ -12,14 +12,13 @@ import { sessionSecret, setSessionCookie } from '../../request/session-cookie.ts
 import { type ServerFacts, sessionToWire } from './answer.ts';
 import { EndedSession, SessionShape, SignIn } from './schema.ts';
 
-export interface SignInDependencies {
+export interface SignInDependencies extends ServerFacts {
   sessions: SessionsService;
   keyMethod: AuthenticationMethod<string>;
   authentication: Pick<AuthenticationService, 'requireAddress'>;
-  backoff: KeyBackoff;
-  limit: SignInLimit;
+  keyBackoff: KeyBackoff;
+  signInLimit: SignInLimit;
   clock: Clock;
-  facts: ServerFacts;
 }
 
 const tags = ['Sessions'];
@@ -29,7 +28,7 @@ const bearerOf = (authorization: string | undefined): string | undefined =>
 
 /** Signing in. It needs no authentication: the key may be in the body. */
 export const signInRoutes: FastifyPluginAsyncTypebox<SignInDependencies> = async (server, dependencies) => {
-  const { sessions, keyMethod, authentication, backoff, limit, clock, facts } = dependencies;
+  const { sessions, keyMethod, authentication, keyBackoff, signInLimit, clock } = dependencies;
 
   server.post(
     '/sessions',
@@ -46,7 +45,7 @@ export const signInRoutes: FastifyPluginAsyncTypebox<SignInDependencies> = async
       preValidation: fillAbsentBody,
     },
     async (request, reply) => {
-      limit.check(request.ip);
+      signInLimit.check(request.ip);
       const key = request.body.key ?? bearerOf(request.headers.authorization);
       try {
         if (key === undefined) throw errors.missingApiKey();
@@ -56,24 +55,25 @@ export const signInRoutes: FastifyPluginAsyncTypebox<SignInDependencies> = async
         const { secret, session } = await sessions.start(principal);
         setSessionCookie(reply, { secret, maxAgeMs: session.expiresAt - clock.now() });
         reply.header('cache-control', 'no-store');
-        return sessionToWire(principal, { session, csrfToken: sessions.csrfToken(secret) }, facts);
+        return sessionToWire(principal, { session, csrfToken: sessions.csrfToken(secret) }, dependencies);
       } catch (error) {
         if (!(error instanceof ApiError) || error.status !== 401) throw error;
-        limit.countFailure(request.ip);
-        await new Promise<void>((resolve) => backoff.refuse(request.ip, resolve));
+        signInLimit.countFailure(request.ip);
+        await new Promise<void>((resolve) => keyBackoff.refuse(request.ip, resolve));
         throw error;
       }
     },
   );
 };
 
-export interface SessionDependencies {
+export interface SessionDependencies extends ServerFacts {
   sessions: SessionsService;
-  facts: ServerFacts;
 }
 
 /** The caller's own session. */
-export const sessionRoutes: FastifyPluginAsyncTypebox<SessionDependencies> = async (server, { sessions, facts }) => {
+export const sessionRoutes: FastifyPluginAsyncTypebox<SessionDependencies> = async (server, dependencies) => {
+  const { sessions } = dependencies;
+
   server.get(
     '/sessions/current',
     {
@@ -89,7 +89,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<SessionDependencies> = asy
       const secret = sessionSecret(request);
       const current = session && secret ? { session, csrfToken: sessions.csrfToken(secret) } : undefined;
       reply.header('cache-control', 'no-store');
-      return sessionToWire(principalOf(request), current, facts);
+      return sessionToWire(principalOf(request), current, dependencies);
     },
   );
 

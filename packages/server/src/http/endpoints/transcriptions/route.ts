@@ -23,7 +23,7 @@ export interface TranscriptionRouteOptions {
   transcriptions: TranscriptionsService<AudioSource>;
   files: FilesService;
   temporaryDirectory: string;
-  maxInlineBytes: number;
+  maxInlineAudioBytes: number;
 }
 
 const ENDPOINT = '/v1/audio/transcriptions';
@@ -48,8 +48,8 @@ function check(body: TranscriptionBody): void {
 }
 
 export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOptions> = async (server, options) => {
-  const { transcriptions, files, temporaryDirectory, maxInlineBytes } = options;
-  const received = createAccountAmounts(LARGEST_AT_ONCE * maxInlineBytes);
+  const { transcriptions, files, temporaryDirectory, maxInlineAudioBytes } = options;
+  const received = createAccountAmounts(LARGEST_AT_ONCE * maxInlineAudioBytes);
   await server.register(multipart);
 
   async function answer(
@@ -129,7 +129,7 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
       }
       await using form = await readTranscriptionForm(request, {
         directory: temporaryDirectory,
-        maxBytes: maxInlineBytes,
+        maxBytes: maxInlineAudioBytes,
         received,
       });
       if (await server.replayed(request, reply, { hash: form.hash, model: form.body.model })) return reply;

@@ -16,7 +16,7 @@ import { AccountChanges, AccountShape, accountToWire, NewAccount, settingsFromWi
 export interface AdminAccountsDependencies {
   accounts: AccountsService;
   authentication: AuthenticationService;
-  erasure: Pick<AccountErasure, 'wake'>;
+  accountErasure: Pick<AccountErasure, 'wake'>;
 }
 
 const params = Type.Object({ id: Type.String({ description: 'Id or name of the account' }) });
@@ -24,7 +24,7 @@ const response = { 200: AccountShape, ...commonErrors };
 
 export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependencies> = async (
   server,
-  { accounts, authentication, erasure },
+  { accounts, authentication, accountErasure },
 ) => {
   async function find(id: string): Promise<Account> {
     const account = await accounts.find(id);
@@ -116,7 +116,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
       refuseOwn(account, principalOf(request).account, 'delete');
       const deleted = await accounts.delete(account, originOf(request));
       authentication.forget({ accountId: deleted.id });
-      erasure.wake();
+      accountErasure.wake();
       return accountToWire(deleted);
     },
   );

@@ -4,22 +4,22 @@ import { isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
 import type { ComputeDevice } from '@baobab/core/engine/engine.ts';
 import { systemClock } from '@baobab/core/runtime/clock.ts';
 import { nearestSlug } from '@baobab/core/runtime/nearest.ts';
-import { openAdministration, openCatalogForReading } from '../compose/administration.ts';
-import { allUpstreams } from '../compose/storage.ts';
-import { openWeights } from '../compose/weights.ts';
-import { askEngines } from '../control/client.ts';
-import { createLogger } from '../logging/logger.ts';
-import type { StoredModel } from '../models/store.ts';
-import { snakeKeys } from '../validation/names.ts';
-import { nothing, one, readAction, several, withOptions } from './actions.ts';
-import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
-import { ADD_OPTIONS, addToCatalog, removeFromCatalog } from './models/add.ts';
-import { listModels } from './models/list.ts';
-import { pullWeights, removeWeights, verifyWeights } from './models/weights.ts';
-import { parseOptions } from './options.ts';
-import { createProgressView, formatBytes, formatDuration } from './progress.ts';
-import { mentionServerElsewhere } from './reading.ts';
-import { table } from './table.ts';
+import { openAdministration, openCatalogForReading } from '../../compose/administration.ts';
+import { allUpstreams } from '../../compose/storage.ts';
+import { openWeights } from '../../compose/weights.ts';
+import { askEngines } from '../../control/client.ts';
+import { createLogger } from '../../logging/logger.ts';
+import type { StoredModel } from '../../models/store.ts';
+import { snakeKeys } from '../../validation/names.ts';
+import { nothing, one, readAction, several, withOptions } from '../actions.ts';
+import { type Command, type CommandContext, CommandFailed, UsageError } from '../command.ts';
+import { parseOptions } from '../options.ts';
+import { createProgressView, formatBytes, formatDuration } from '../progress.ts';
+import { mentionServerElsewhere } from '../reading.ts';
+import { table } from '../table.ts';
+import { ADD_OPTIONS, addToCatalog, removeFromCatalog } from './add.ts';
+import { listModels } from './list.ts';
+import { pullWeights, removeWeights, verifyWeights } from './weights.ts';
 
 /** The versions that the arguments name. A slug means its recommended version. */
 function choose(entries: readonly ModelEntry[], names: readonly string[], starter: boolean): StoredModel[] {
