@@ -4,8 +4,17 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AdmissionFacts, Bill, Caller, InferenceCall, InferenceObserver } from '../../inference/call.ts';
 import type { LimitStatus } from '../../inference/limits/limits.ts';
 import type { InferenceService } from '../../inference/pipeline.ts';
-import { goDuration } from './go-duration.ts';
 import { disconnectSignal, principalOf } from './request-record.ts';
+
+/** A duration as Go writes it, which clients of rate-limit headers expect: `0s`, `0.12s`, `6.5s`, `1m30s`, `2h0m1s`. */
+export function goDuration(ms: number): string {
+  const whole = Math.max(0, Math.ceil(ms));
+  const hours = Math.floor(whole / 3_600_000);
+  const minutes = Math.floor(whole / 60_000) % 60;
+  const seconds = `${(whole % 60_000) / 1000}s`;
+  if (hours > 0) return `${hours}h${minutes}m${seconds}`;
+  return minutes > 0 ? `${minutes}m${seconds}` : seconds;
+}
 
 /** A large request may be split into many calls; the first ones are recorded. */
 const MAX_ATTEMPTS = 16;

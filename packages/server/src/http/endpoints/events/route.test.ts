@@ -1,11 +1,12 @@
 import { request as sendRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Batch } from '@baobab/core/domain/batch.ts';
 import type { Account, Principal } from '@baobab/core/domain/principal.ts';
 import Fastify from 'fastify';
 import { expect, it } from 'vitest';
 import { createRecord } from '../../request/request-record.ts';
 import { createRunningRequests } from '../../request/running-requests.ts';
-import { eventRoutes } from './route.ts';
+import { eventRoutes, eventText } from './route.ts';
 
 it('keeps no stream of a client that has left before it was opened', async () => {
   const found = Promise.withResolvers<Account>();
@@ -50,4 +51,21 @@ it('keeps no stream of a client that has left before it was opened', async () =>
   await expect.poll(() => subscribed + failed).toBe(1);
   expect(subscribed).toBe(0);
   await server.close();
+});
+
+it('names the account of a batch, so that operators can tell them apart', () => {
+  const batch = {
+    id: 'batch_1',
+    accountId: 'acct_1',
+    status: 'in_progress',
+    counts: { total: 3, completed: 1, failed: 0 },
+  } as Batch;
+  const text = eventText({ kind: 'batch', batch }, () => 0);
+  const [, data = ''] = /^event: batch\ndata: (.*)\n\n$/.exec(text) ?? [];
+  expect(JSON.parse(data)).toEqual({
+    id: 'batch_1',
+    account_id: 'acct_1',
+    status: 'in_progress',
+    request_counts: { total: 3, completed: 1, failed: 0 },
+  });
 });

@@ -1,17 +1,52 @@
+import { requestCounts } from '@baobab/core/domain/batch.ts';
+import { usdNumber } from '@baobab/core/domain/money.ts';
 import { isOperator } from '@baobab/core/domain/operations.ts';
 import type { Principal } from '@baobab/core/domain/principal.ts';
+import { isoTime } from '@baobab/core/domain/time/dates.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../services/access/authentication.ts';
-import type { LiveFeed } from '../../../services/live/live-feed.ts';
+import type { LiveEvent, LiveFeed } from '../../../services/live/live-feed.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
 import { AccountChoice, chosenAccount } from '../../request/account-choice.ts';
 import { disconnectSignal, principalOf, type RequestRecord } from '../../request/request-record.ts';
-import { eventText } from './answer.ts';
+import { engineToWire } from '../admin/engines/answer.ts';
+import { requestToWire } from '../requests/answer.ts';
 import { EVENTS } from './schema.ts';
+
+function dataOf(event: LiveEvent, inFlight: () => number): unknown {
+  switch (event.kind) {
+    case 'counters': {
+      const { requests, errors, promptTokens, completionTokens, costNanoUsd } = event.lastMinute;
+      return {
+        time: isoTime(event.time),
+        in_flight: inFlight(),
+        last_minute: {
+          requests,
+          errors,
+          prompt_tokens: promptTokens,
+          completion_tokens: completionTokens,
+          cost_usd: usdNumber(BigInt(costNanoUsd)),
+        },
+      };
+    }
+    case 'requests':
+      return { data: event.entries.map(requestToWire) };
+    case 'batch': {
+      const { id, accountId, status } = event.batch;
+      return { id, account_id: accountId, status, request_counts: requestCounts(event.batch) };
+    }
+    case 'engine':
+      return engineToWire(event.engine);
+  }
+}
+
+/** As a server-sent event. */
+export const eventText = (event: LiveEvent, inFlight: () => number): string =>
+  `event: ${event.kind}\ndata: ${JSON.stringify(dataOf(event, inFlight))}\n\n`;
 
 export interface EventsDependencies {
   feed: LiveFeed;

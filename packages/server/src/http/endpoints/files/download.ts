@@ -3,8 +3,42 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FilesService } from '../../../services/files/files.ts';
 import { sendBody } from '../../answer/streamed-answer.ts';
-import { attachmentHeader } from './attachment-header.ts';
-import { parseByteRange } from './byte-range.ts';
+
+interface SizedRange {
+  start: number;
+  /** Inclusive. */
+  end: number;
+}
+
+/**
+ * Parses a `Range` header. Undefined: send everything, as RFC 9110 allows for malformed ranges, other units and several parts.
+ * `unsatisfiable`: the range is outside of the file.
+ */
+export function parseByteRange(header: string | undefined, size: number): SizedRange | 'unsatisfiable' | undefined {
+  const parts = /^bytes *= *(\d*) *- *(\d*)$/i.exec(header?.trim() ?? '');
+  if (parts === null) return undefined;
+  const [, first = '', last = ''] = parts;
+  if (first === '' && last === '') return undefined;
+  if (first === '') {
+    const suffix = Number(last);
+    if (suffix === 0 || size === 0) return 'unsatisfiable';
+    return { start: Math.max(0, size - suffix), end: size - 1 };
+  }
+  const start = Number(first);
+  const end = last === '' ? size - 1 : Math.min(Number(last), size - 1);
+  if (last !== '' && Number(last) < start) return undefined;
+  return start >= size ? 'unsatisfiable' : { start, end };
+}
+
+/** RFC 6266: a plain name for old clients, the real one percent-encoded by RFC 5987. */
+export function attachmentHeader(filename: string): string {
+  const plain = filename.replace(/[^\x20-\x7e]/g, '_').replace(/["\\%]/g, '_');
+  const encoded = encodeURIComponent(filename).replace(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
+}
 
 /** Sends the content of a file, or the range that the client asks for. */
 export async function sendContent(files: FilesService, file: StoredFile, request: FastifyRequest, reply: FastifyReply) {

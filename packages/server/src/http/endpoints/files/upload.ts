@@ -1,12 +1,33 @@
-import { parsePurpose, UPLOAD_PURPOSES } from '@baobab/core/domain/file.ts';
+import { LIFETIME_SECONDS, parsePurpose, UPLOAD_PURPOSES } from '@baobab/core/domain/file.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FilesService } from '../../../services/files/files.ts';
 import { openUploadForm } from '../../body/upload-form.ts';
 import { forgettingRefusal, hashBody } from '../../request/idempotent-run.ts';
 import { principalOf } from '../../request/request-record.ts';
-import { lifetimeOfForm } from './lifetime.ts';
 import { fileToWire } from './schema.ts';
+
+const ANCHOR = 'expires_after[anchor]';
+const SECONDS = 'expires_after[seconds]';
+
+/** Milliseconds in OpenAI's `expires_after`, which a form sends as two fields. Undefined: there is none. */
+function lifetimeOfForm(field: (name: string) => string | undefined): number | undefined {
+  if (field('expires_after') !== undefined) {
+    // Ignoring it would keep a file longer than its owner wants.
+    throw errors.invalidParameter('expires_after', `Send 'expires_after' as two fields, '${ANCHOR}' and '${SECONDS}'.`);
+  }
+  const [anchor, seconds] = [field(ANCHOR), field(SECONDS)];
+  if (anchor === undefined && seconds === undefined) return undefined;
+  if (anchor === undefined) throw errors.missingParameter(ANCHOR);
+  if (seconds === undefined) throw errors.missingParameter(SECONDS);
+  if (anchor !== 'created_at') throw errors.invalidParameter(ANCHOR, `'${ANCHOR}' must be 'created_at'.`);
+  const { min, max } = LIFETIME_SECONDS;
+  const value = /^\d{1,10}$/.test(seconds) ? Number(seconds) : Number.NaN;
+  if (!(value >= min && value <= max)) {
+    throw errors.invalidParameter(SECONDS, `'${SECONDS}' must be a whole number from ${min} to ${max}.`);
+  }
+  return value * 1000;
+}
 
 /** Stores the file of a form, once for each idempotency key. */
 export async function receiveUpload(files: FilesService, request: FastifyRequest, reply: FastifyReply) {

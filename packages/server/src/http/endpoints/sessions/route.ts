@@ -1,7 +1,11 @@
+import type { Principal } from '@baobab/core/domain/principal.ts';
+import { isoTime, isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { Session } from '@baobab/core/ports/sessions.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import type { Static } from 'typebox';
 import type { KeyBackoff, SignInLimit } from '../../../admission/failures-by-address.ts';
 import type { AuthenticationService } from '../../../services/access/authentication.ts';
 import type { AuthenticationMethod, SessionsService } from '../../../services/access/sessions.ts';
@@ -9,8 +13,28 @@ import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { fillAbsentBody, MAY_BE_ABSENT } from '../../body/optional-body.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { sessionSecret, setSessionCookie } from '../../request/session-cookie.ts';
-import { type ServerFacts, sessionToWire } from './answer.ts';
 import { EndedSession, SessionShape, SignIn } from './schema.ts';
+
+interface ServerFacts {
+  version: string;
+  region: string;
+}
+
+const sessionToWire = (
+  { account, key }: Principal,
+  current: { session: Session; csrfToken: string } | undefined,
+  { version, region }: ServerFacts,
+): Static<typeof SessionShape> => ({
+  object: 'session',
+  account: { id: account.id, name: account.name },
+  key: { id: key.id, name: key.name, prefix: key.prefix },
+  scopes: [...key.scopes],
+  csrf_token: current?.csrfToken ?? null,
+  created_at: isoTimeOrNull(current?.session.createdAt ?? null),
+  expires_at: current === undefined ? isoTimeOrNull(key.expiresAt) : isoTime(current.session.expiresAt),
+  version,
+  region,
+});
 
 export interface SignInDependencies extends ServerFacts {
   sessions: SessionsService;

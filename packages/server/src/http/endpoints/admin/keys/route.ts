@@ -5,7 +5,7 @@ import type { AuthenticationService } from '../../../../services/access/authenti
 import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { pageFromWire, pageOf, pageQuery, pageToWire } from '../../../answer/page.ts';
-import { requireChanges } from '../../../body/changes.ts';
+import { CLOSED, requireChanges } from '../../../body/changes.ts';
 import { fillAbsentBody } from '../../../body/optional-body.ts';
 import { originOf } from '../../../request/change-origin.ts';
 import {
@@ -15,12 +15,20 @@ import {
   KeyParams,
   KeyShape,
   keyToWire,
+  NewKey,
   Rotation,
   rightsFromWire,
   rotationGraceMs,
 } from '../../keys/schema.ts';
 import { config, noSuch, tags } from '../admin-routes.ts';
-import { NewKeyOfAccount } from './schema.ts';
+
+const NewKeyOfAccount = Type.Object(
+  {
+    account: Type.String({ minLength: 1, description: 'Id or name of the account' }),
+    ...NewKey.properties,
+  },
+  CLOSED,
+);
 
 export interface AdminKeysDependencies {
   accounts: AccountsService;

@@ -1,6 +1,6 @@
 import type { TokenLogprob } from '@baobab/core/engine/engine.ts';
 import { describe, expect, it } from 'vitest';
-import { TextWriter } from './writer.ts';
+import { completionCommand, TextWriter } from './endpoint.ts';
 
 const writerOf = (body: { stream?: boolean; stream_options?: { include_usage: boolean } }, withLogprobs = false) =>
   new TextWriter({
@@ -47,5 +47,27 @@ describe('text completions on the wire', () => {
       choices: [],
       usage: { total_tokens: 3 },
     });
+  });
+});
+
+describe('a completion request', () => {
+  it('accepts a text, a list of one text, or token ids, with 16 tokens by default', () => {
+    const prompts = ['a', ['a'], [1, 2]].map(
+      (prompt) => completionCommand({ model: 'm', prompt: prompt as string | string[] | number[] }).request,
+    );
+    expect(prompts.map(({ prompt }) => prompt)).toEqual([{ text: 'a' }, { text: 'a' }, { tokens: [1, 2] }]);
+    expect(prompts[0]?.maxTokens).toBe(16);
+  });
+
+  it('accepts only one prompt', () => {
+    expect(() => completionCommand({ model: 'm', prompt: ['a', 'b'] })).toThrow(
+      expect.objectContaining({ status: 400, param: 'prompt', message: expect.stringContaining('one is accepted') }),
+    );
+  });
+
+  it('refuses echo, suffix and best_of by name', () => {
+    for (const [field, value] of Object.entries({ echo: true, suffix: 'x', best_of: 3 })) {
+      expect(() => completionCommand({ model: 'm', prompt: 'a', [field]: value })).toThrow(`'${field}'`);
+    }
   });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { answerText } from './answer-text.ts';
+import { answerText } from './request-text.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 const EVENTS = 'text/event-stream; charset=utf-8';

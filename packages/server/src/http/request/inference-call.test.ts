@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { goDuration } from './go-duration.ts';
+import { goDuration } from './inference-call.ts';
 
 it.each([
   [0, '0s'],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isCsvWanted, usageToCsv } from './csv.ts';
+import { isCsvWanted, usageToCsv } from './route.ts';
 
 const sums = {
   requests: 2,
