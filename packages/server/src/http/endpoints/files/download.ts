@@ -4,17 +4,14 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FilesService } from '../../../services/files/files.ts';
 import { sendBody } from '../../answer/streamed-answer.ts';
 
-interface SizedRange {
-  start: number;
-  /** Inclusive. */
-  end: number;
-}
-
 /**
  * Parses a `Range` header. Undefined: send everything, as RFC 9110 allows for malformed ranges, other units and several parts.
- * `unsatisfiable`: the range is outside of the file.
+ * `unsatisfiable`: the range is outside of the file. `end` is inclusive.
  */
-export function parseByteRange(header: string | undefined, size: number): SizedRange | 'unsatisfiable' | undefined {
+export function parseByteRange(
+  header: string | undefined,
+  size: number,
+): { start: number; end: number } | 'unsatisfiable' | undefined {
   const parts = /^bytes *= *(\d*) *- *(\d*)$/i.exec(header?.trim() ?? '');
   if (parts === null) return undefined;
   const [, first = '', last = ''] = parts;

@@ -1,48 +1,33 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
+import zlib from 'node:zlib';
 import Fastify, { type FastifyPluginAsync } from 'fastify';
 import { notFound } from '../../answer/error-answer.ts';
 import { PAGE_HEADERS } from '../console/page-headers.ts';
 import { START_SCRIPT } from './start-script.ts';
 
-interface ViewerScript {
-  content: Buffer;
-  brotli: Buffer;
-  gzip: Buffer;
-  /** Hash of the content, for its name. */
-  hash: string;
-}
-
-const compressBrotli = promisify(brotliCompress);
-const compressGzip = promisify(gzip);
+const compressBrotli = promisify(zlib.brotliCompress);
+const compressGzip = promisify(zlib.gzip);
+/** For the names of scripts. */
+const hashOf = (content: string | Buffer): string => createHash('sha256').update(content).digest('hex').slice(0, 12);
 /** Takes a tenth of a second; the best quality takes ten seconds and saves a tenth. */
-const QUALITY = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
+const QUALITY = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 5 } };
 
 /** Scalar's viewer for OpenAPI documents. Its package gives the script only to a Fastify server. */
-async function readScript(): Promise<ViewerScript> {
+async function readViewer() {
   const { default: scalar } = await import('@scalar/fastify-api-reference');
   const server = Fastify();
   await server.register(scalar, { routePrefix: '/docs', configuration: { url: '/openapi.json' } });
   const { rawPayload: content } = await server.inject('/docs/js/scalar.js');
   await server.close();
-  const [brotli, zipped] = await Promise.all([compressBrotli(content, QUALITY), compressGzip(content)]);
-  return { content, brotli, gzip: zipped, hash: createHash('sha256').update(content).digest('hex').slice(0, 12) };
-}
-
-/** Read on first use: few servers need it. */
-function createViewerScript(): () => Promise<ViewerScript> {
-  let script: Promise<ViewerScript> | undefined;
-  return () => {
-    script ??= readScript();
-    return script;
-  };
+  const [brotli, gzip] = await Promise.all([compressBrotli(content, QUALITY), compressGzip(content)]);
+  return { content, brotli, gzip, hash: hashOf(content) };
 }
 
 /** The viewer adds styles to its page; scripts come from this server only, as everywhere. */
 const POLICY = PAGE_HEADERS['content-security-policy'].replace("style-src 'self'", "style-src 'self' 'unsafe-inline'");
 const FOR_EVER = 'public, max-age=31536000, immutable';
-const START_HASH = createHash('sha256').update(START_SCRIPT).digest('hex').slice(0, 12);
+const START_HASH = hashOf(START_SCRIPT);
 const JAVASCRIPT = 'text/javascript; charset=utf-8';
 
 const page = (viewerHash: string): string => `<!doctype html>
@@ -63,7 +48,12 @@ const page = (viewerHash: string): string => `<!doctype html>
 
 /** The API reference: a viewer for /openapi.json with requests that can be tried. */
 export const referenceRoutes: FastifyPluginAsync = async (server) => {
-  const viewer = createViewerScript();
+  let script: ReturnType<typeof readViewer> | undefined;
+  /** Read on first use: few servers need it. */
+  const viewer = () => {
+    script ??= readViewer();
+    return script;
+  };
   let document: string | undefined;
 
   server.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
