@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers';
 import type { Batch, BatchOutcome, BatchProblem } from '@baobab/core/domain/batch.ts';
 import { MESSAGE_BATCH, type StoredFile } from '@baobab/core/domain/file.ts';
 import type { BatchRepository } from '@baobab/core/ports/batches.ts';
@@ -5,8 +6,60 @@ import type { BlobStore } from '@baobab/core/ports/blobs.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { FileRetention } from '../files/file-retention.ts';
 import type { FilesService } from '../files/files.ts';
-import { resultContent } from './result-content.ts';
 import { BATCH_BLOBS } from './result-writer.ts';
+
+const PAGE = 500;
+/** Lines end roughly in order, so the groups that each server stored around the same time are enough. */
+const MAX_CACHED_BYTES = 33_554_432;
+const CHUNK_BYTES = 262_144;
+
+/** The content of the output or error file: recorded lines in the order of the input. */
+async function* resultContent(
+  { batches, blobs }: Pick<BatchEndDependencies, 'batches' | 'blobs'>,
+  batchId: string,
+  failed: boolean,
+): AsyncGenerator<Uint8Array> {
+  /** The one that was used last is at the end. */
+  const groups = new Map<string, Buffer>();
+  let cachedBytes = 0;
+
+  async function load(blobKey: string): Promise<Buffer> {
+    const stream = await blobs.get(blobKey);
+    if (stream === undefined) throw new Error(`the answers of batch ${batchId} in ${blobKey} are gone`);
+    const group = await buffer(stream);
+    cachedBytes += group.length;
+    for (const [oldest, { length }] of groups) {
+      if (cachedBytes <= MAX_CACHED_BYTES) break;
+      groups.delete(oldest);
+      cachedBytes -= length;
+    }
+    return group;
+  }
+
+  async function groupOf(blobKey: string): Promise<Buffer> {
+    const group = groups.get(blobKey) ?? (await load(blobKey));
+    groups.delete(blobKey);
+    groups.set(blobKey, group);
+    return group;
+  }
+
+  let chunk: Buffer[] = [];
+  let bytes = 0;
+  for (let after = 0, more = true; more; ) {
+    const page = await batches.recorded(batchId, { failed, after, limit: PAGE });
+    for (const line of page) {
+      const group = await groupOf(line.blobKey);
+      chunk.push(group.subarray(line.offset, line.offset + line.bytes));
+      bytes += line.bytes;
+      if (bytes < CHUNK_BYTES) continue;
+      yield Buffer.concat(chunk);
+      [chunk, bytes] = [[], 0];
+    }
+    after = page.at(-1)?.line ?? after;
+    more = page.length === PAGE;
+  }
+  if (bytes > 0) yield Buffer.concat(chunk);
+}
 
 export interface BatchEndDependencies {
   batches: BatchRepository;
@@ -31,7 +84,7 @@ export function createBatchEnd({ batches, files, retention, blobs, clock }: Batc
     if ((failed ? batch.counts.failed : batch.counts.completed) === 0) return undefined;
     return files.store(batch.accountId, {
       filename: `${batch.id}_${failed ? 'error' : 'output'}.jsonl`,
-      content: resultContent({ batchId: batch.id, failed, batches, blobs }),
+      content: resultContent({ batches, blobs }, batch.id, failed),
       purpose: () => (input?.purpose === MESSAGE_BATCH ? MESSAGE_BATCH : 'batch'),
       lifetimeMs: () => batch.resultLifetimeMs ?? undefined,
     });

@@ -1,20 +1,64 @@
 import { repeatWork } from '@baobab/core/domain/attempts.ts';
 import type { Batch, BatchEndpoint } from '@baobab/core/domain/batch.ts';
 import type { BatchRequest, LineResult } from '@baobab/core/domain/batch-line.ts';
+import { type Consumption, NOTHING_USED } from '@baobab/core/domain/measures.ts';
 import { BATCH_OPERATIONS } from '@baobab/core/domain/operations.ts';
 import type { Account, Principal } from '@baobab/core/domain/principal.ts';
+import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
 import type { BatchLane } from '@baobab/core/engine/engine.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { toClientError } from '@baobab/core/errors/store-unavailable.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
-import type { RequestSink } from '@baobab/core/ports/request-log.ts';
+import type { RequestEntry, RequestSink } from '@baobab/core/ports/request-log.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import type { LineLanes } from '../../admission/line-lanes.ts';
-import type { InferenceCall } from '../../inference/call.ts';
+import type { InferenceCall, InferenceObserver } from '../../inference/call.ts';
 import { waited } from '../processes/outage-patience.ts';
 import type { KeyAuthority } from './key-authority.ts';
-import { createLineTrace } from './line-trace.ts';
+
+const MAX_ATTEMPTS = 16;
+
+interface LineEnd {
+  status: number;
+  /** Error code. */
+  code: string | null;
+  time: number;
+  durationMs: number;
+}
+
+/** Collects what the list of requests holds about one line of a batch. */
+function createLineTrace(requestId: string) {
+  let model: string | null = null;
+  let version: string | null = null;
+  let region: string | null = null;
+  let used: Consumption = NOTHING_USED;
+  let costNanoUsd = 0;
+  let firstTokenMs: number | null = null;
+  const attempts: UpstreamAttempt[] = [];
+
+  const observer: InferenceObserver = {
+    decided(facts) {
+      model = facts.slug;
+      version = facts.version;
+    },
+    settled(bill) {
+      ({ slug: model, version, region, used, costNanoUsd } = bill);
+      firstTokenMs = bill.firstTokenMs === null ? null : Math.round(bill.firstTokenMs);
+    },
+    attempted(attempt) {
+      if (attempts.length < MAX_ATTEMPTS) attempts.push(attempt);
+    },
+  };
+
+  return {
+    observer,
+    entry({ endpoint }: Batch, { account, key }: Principal, { status, code, time, durationMs }: LineEnd): RequestEntry {
+      const names = { id: requestId, time, accountId: account.id, keyId: key.id, endpoint, model, version, region };
+      return { ...names, ...used, status, code, costNanoUsd, durationMs, firstTokenMs, replayed: false, attempts };
+    },
+  };
+}
 
 /** Runs the body of one line as the endpoint would run the body of a request. */
 export interface LineExecutor {

@@ -2,22 +2,56 @@ import type { Batch } from '@baobab/core/domain/batch.ts';
 import { type BatchRequest, LINE_EXPIRED, succeeded } from '@baobab/core/domain/batch-line.ts';
 import type { StoredFile } from '@baobab/core/domain/file.ts';
 import type { BatchSliceRepository } from '@baobab/core/ports/batch-slices.ts';
-import type { BatchSlice, OwnedBatch } from '@baobab/core/ports/batches.ts';
+import type { BatchRepository, BatchSlice, OwnedBatch } from '@baobab/core/ports/batches.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import { createRepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
+import type { FilesService } from '../files/files.ts';
 import { createOutagePatience } from '../processes/outage-patience.ts';
 import type { LineFormat } from './line-format.ts';
+import { readLines } from './line-reader.ts';
 import type { LineRun, LineSignals } from './line-run.ts';
 import { LineWindow } from './line-window.ts';
-import { createPendingLines, type PendingLine, type PendingLinesDependencies } from './pending-lines.ts';
 import { createResultWriter, type ResultWriter, type ResultWriterDependencies } from './result-writer.ts';
 
-export interface SliceRunDependencies
-  extends PendingLinesDependencies,
-    Pick<ResultWriterDependencies, 'blobs' | 'clock'> {
+interface PendingLine {
+  number: number;
+  request: BatchRequest;
+  /** Length of its text, as a measure of its memory. */
+  bytes: number;
+}
+
+const PAGE = 5_000;
+
+/** Reads the valid lines of a slice that have no result yet, in order. The slice must be claimed, so that no other process adds results. */
+function createPendingLines({ batches, files, format }: Pick<SliceRunDependencies, 'batches' | 'files' | 'format'>) {
+  async function recordedLines(id: string, { firstLine, lastLine: last }: BatchSlice): Promise<Set<number>> {
+    const found = new Set<number>();
+    for (let after = firstLine - 1, more = true; more; ) {
+      const page = await batches.recordedLines(id, { after, last, limit: PAGE });
+      for (const line of page) found.add(line);
+      after = page.at(-1) ?? after;
+      more = page.length === PAGE;
+    }
+    return found;
+  }
+
+  return async function* pendingLines(batch: Batch, input: StoredFile, slice: BatchSlice): AsyncGenerator<PendingLine> {
+    const recorded = await recordedLines(batch.id, slice);
+    const range = { start: slice.start, end: slice.start + slice.bytes - 1 };
+    for await (const line of readLines(await files.open(input, range), slice.firstLine)) {
+      if (recorded.has(line.number)) continue;
+      const { request } = await format.parse(line, batch.endpoint);
+      if (request !== undefined) yield { number: line.number, request, bytes: line.bytes?.length ?? 0 };
+    }
+  };
+}
+
+export interface SliceRunDependencies extends Pick<ResultWriterDependencies, 'blobs' | 'clock'> {
+  batches: Pick<BatchRepository, 'recordedLines'>;
+  files: Pick<FilesService, 'open'>;
   batchSlices: BatchSliceRepository;
   lineRun: LineRun;
   /** Lines that run at a time at most, in each lane. */
