@@ -7,8 +7,23 @@ import { createMessageBatches } from '../../services/message-batches/message-bat
 import type { Foundation } from './foundation.ts';
 import type { InferenceParts, ResponseParts } from './inference.ts';
 import type { ModelParts } from './models.ts';
-import { createOverload } from './overload.ts';
 import type { RequestParts } from './requests.ts';
+
+/** Share of this process's time beyond which requests wait for each other. */
+const OVERLOAD = 0.9;
+
+/** Whether this process has been busy for a few calls while there are interactive requests. */
+function createOverload({ fleet }: Pick<ModelParts, 'fleet'>): () => boolean {
+  let last = performance.eventLoopUtilization();
+  let smoothed = 0;
+  return () => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, last);
+    last = now;
+    smoothed += (utilization - smoothed) / 4;
+    return smoothed > OVERLOAD && fleet.interactiveRequests() > 0;
+  };
+}
 
 export interface BatchesOptions extends Foundation {
   models: ModelParts;

@@ -13,9 +13,46 @@ import { type MetricsSnapshot, mergeMetrics } from '../../metrics/worker-metrics
 import type { Service } from '../service.ts';
 import { allUpstreams, prepareDataDir } from '../storage.ts';
 import { openControl } from './control.ts';
-import { mergeReports } from './engine-reports.ts';
-import { createRestartDelay } from './restart-delay.ts';
 import { startWorker, type WorkerProcess } from './worker-process.ts';
+
+const FIRST_DELAY_MS = 250;
+const LONGEST_DELAY_MS = 30_000;
+/** A worker that lived this long did not fail at its start. */
+const HEALTHY_MS = 60_000;
+
+/** Doubles with every failure in a row, so that workers that cannot start do not keep the machine busy. */
+export function createRestartDelay() {
+  let delayMs = FIRST_DELAY_MS;
+  return {
+    /** How long to wait before a worker that lived this long is started again. */
+    next(livedMs: number): number {
+      if (livedMs >= HEALTHY_MS) delayMs = FIRST_DELAY_MS;
+      const current = delayMs;
+      delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS);
+      return current;
+    },
+  };
+}
+
+const sum = <T>(items: readonly T[], value: (item: T) => number): number =>
+  items.reduce((total, item) => total + value(item), 0);
+
+/** One report for each model, with the requests of all workers. */
+function mergeReports(reports: readonly (readonly EngineReport[])[]): EngineReport[] {
+  const byModel = Map.groupBy(reports.flat(), ({ model }) => model);
+  return [...byModel.values()].flatMap((same) => {
+    const [first] = same;
+    if (first === undefined) return [];
+    const upstreams = first.upstreams.map((upstream) => {
+      const everywhere = same.flatMap((report) =>
+        report.upstreams.filter(({ address }) => address === upstream.address),
+      );
+      return { ...upstream, inFlight: sum(everywhere, ({ inFlight }) => inFlight) };
+    });
+    const inFlight = sum(same, (report) => report.inFlight);
+    return [{ ...first, inFlight, queueDepth: sum(same, (report) => report.queueDepth), upstreams }];
+  });
+}
 
 const METRICS_TIMEOUT_MS = 5_000;
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createRestartDelay } from './restart-delay.ts';
+import { createRestartDelay } from './supervisor.ts';
 
 it('doubles the delay up to half a minute while a worker fails at its start, and begins anew after a good minute', () => {
   const delay = createRestartDelay();
