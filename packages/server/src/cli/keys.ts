@@ -1,8 +1,10 @@
 import { usdNumber, usdText } from '@baobab/core/domain/money.ts';
 import { type Account, type ApiKey, definedFields } from '@baobab/core/domain/principal.ts';
 import { INFERENCE_SCOPES, SCOPES, type Scope } from '@baobab/core/domain/scopes.ts';
+import { matchesPattern } from '@baobab/core/domain/slug.ts';
 import { isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
-import { openAdministration } from '../compose/administration.ts';
+import { nearestSlug } from '@baobab/core/runtime/nearest.ts';
+import { type OpenCatalog, openAdministration } from '../compose/administration.ts';
 import { keyToWire } from '../compose/wire-shapes.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
@@ -10,7 +12,26 @@ import { durationOption, parseOptions } from './options.ts';
 import { openForReading } from './reading.ts';
 import { KEY_OPTIONS, LIMIT_HELP, limitsText, rightsFrom } from './rights.ts';
 import { minuteText, table } from './table.ts';
-import { unmatchedModels } from './unmatched-models.ts';
+
+/** A remark for each pattern that matches no model. The model may be added later, so this is not an error. */
+async function unmatchedModels(
+  patterns: readonly string[],
+  openCatalog: () => Promise<OpenCatalog>,
+): Promise<string[]> {
+  if (patterns.length === 0) return [];
+  // A catalog that cannot be read is no reason to fail: the key is stored.
+  const opened = await openCatalog().catch(() => undefined);
+  if (opened === undefined) return [];
+  const slugs = opened.entries.map(({ slug }) => slug);
+  return patterns
+    .filter((pattern) => !slugs.some((slug) => matchesPattern(slug, pattern)))
+    .map((pattern) => {
+      // Patterns are compared with slugs, which have no version.
+      const meant = nearestSlug(pattern.split('@', 1)[0] as string, slugs);
+      const hint = meant === undefined ? "'baobab models list' shows them" : `did you mean '${meant}'?`;
+      return `warning: no model matches '${pattern}'; ${hint}`;
+    });
+}
 
 function stateOf(key: ApiKey, now: number): string {
   if (key.revokedAt !== null) return 'revoked';
