@@ -1,5 +1,5 @@
 import type { Clock } from '@baobab/core/ports/clock.ts';
-import type { ResponseDraft, ResponseFormat } from '../../../services/responses/response-format.ts';
+import type { ResponseFormat } from '../../../services/responses/response-format.ts';
 import { nameFields } from '../../answer/field-names.ts';
 import { inputItems, RESPONSE_FIELDS, responseCommand } from './command.ts';
 import type { CreateResponseBody, InputItemBody } from './schema.ts';
@@ -22,8 +22,6 @@ import {
   responseError,
   type WireResponse,
 } from './writer.ts';
-
-export type WireDraft = ResponseDraft<CreateResponseBody, InputItemBody>;
 
 const conversationOf = ({ conversation }: CreateResponseBody): string | undefined =>
   typeof conversation === 'string' ? conversation : conversation?.id;
