@@ -17,9 +17,7 @@ export interface Tokenizer {
 export async function loadTokenizer(path: string): Promise<Tokenizer> {
   const file = JSON.parse(await readFile(path, 'utf8')) as TokenizerFile;
   return {
-    encode: isLeanWordPiece(file)
-      ? createWordPieceEncoder(file)
-      : await (await import('./generic.ts')).createEncoder(file),
+    encode: isLeanWordPiece(file) ? createWordPieceEncoder(file) : await createGeneralEncoder(file),
     template: readTemplate(file),
     vocabularySize: vocabularySize(file),
     padId: padId(file),
@@ -38,3 +36,27 @@ function padId(file: TokenizerFile): number {
   if (file.padding?.pad_id !== undefined) return file.padding.pad_id;
   return file.added_tokens?.find((token) => token.content === '[PAD]' || token.content === '<pad>')?.id ?? 0;
 }
+
+/** Any other tokenizer (Unigram, BPE), about ten times slower than our own WordPiece. Its library is loaded only then. */
+async function createGeneralEncoder(file: TokenizerFile): Promise<Encode> {
+  const library = await import('@huggingface/tokenizers');
+  const tokenizer = new library.Tokenizer(withoutSpecialTokens(file), {});
+  return (text, { before, after } = { before: [], after: [] }) =>
+    Int32Array.from([...before, ...tokenizer.encode(text, { add_special_tokens: false }).ids, ...after]);
+}
+
+/** Special tokens in a text are plain text; a Unigram vocabulary would also find them as pieces. */
+function withoutSpecialTokens(file: TokenizerFile): TokenizerFile {
+  const added = file.added_tokens ?? [];
+  const special = new Set(added.filter((token) => token.special).map((token) => token.content));
+  const { vocab } = file.model;
+  const hidden = ([piece, score]: readonly [string, number]) =>
+    [special.has(piece) ? `\0${piece}` : piece, score] as const;
+  return {
+    ...file,
+    added_tokens: added.filter((token) => !token.special),
+    model: { ...file.model, vocab: isPieceList(vocab) ? vocab.map(hidden) : vocab },
+  };
+}
+
+const isPieceList = (vocab: TokenizerFile['model']['vocab']) => Array.isArray(vocab);

@@ -1,7 +1,14 @@
-import { classOf, DROPPED, IDEOGRAPH, PUNCTUATION, SPACE } from './characters.ts';
 import type { TokenizerFile } from './file.ts';
-import { createIdBuffer, type IdBuffer } from './id-buffer.ts';
-import { type BertNormalizer, normalize, readBertNormalizer } from './normalizer.ts';
+import {
+  type BertNormalizer,
+  classOf,
+  DROPPED,
+  IDEOGRAPH,
+  normalize,
+  PUNCTUATION,
+  readBertNormalizer,
+  SPACE,
+} from './normalizer.ts';
 import type { Encode } from './template.ts';
 import { createTrie, type TrieEntry } from './trie.ts';
 import { createWordTable } from './word-table.ts';
@@ -136,4 +143,42 @@ function codePoints(text: string, from: number, to: number): number {
   let points = 0;
   for (let i = from; i < to; i++) if ((text.charCodeAt(i) & 0xfc00) !== 0xdc00) points++;
   return points;
+}
+
+/** Collects the ids of one text. Reused, since growing an array for every text costs more than reading the text. */
+interface IdBuffer {
+  push(id: number): void;
+  count(): number;
+  /** Keeps the first `count` ids. */
+  truncate(count: number): void;
+  /** A copy of the ids. */
+  take(): Int32Array;
+}
+
+const SMALL = 1024;
+/** A buffer that one huge text made larger than this is not kept. */
+const LARGE = 1 << 18;
+
+function createIdBuffer(): IdBuffer {
+  let ids = new Int32Array(SMALL);
+  let used = 0;
+  return {
+    push(id) {
+      if (used === ids.length) {
+        const larger = new Int32Array(used * 2);
+        larger.set(ids);
+        ids = larger;
+      }
+      ids[used++] = id;
+    },
+    count: () => used,
+    truncate(count) {
+      used = count;
+    },
+    take() {
+      const taken = ids.slice(0, used);
+      if (ids.length > LARGE) ids = new Int32Array(SMALL);
+      return taken;
+    },
+  };
 }

@@ -1,6 +1,5 @@
 import type { Tensor } from 'onnxruntime-node';
 import type { DecoderState, Network } from './network.ts';
-import { repetition } from './repetition.ts';
 import { type createRules, logSumExp, pick } from './rules.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
@@ -38,7 +37,7 @@ interface Row {
   noSpeechProbability: number;
 }
 
-export interface DecoderDependencies {
+interface DecoderDependencies {
   network: Network;
   vocabulary: Vocabulary;
   rules: ReturnType<typeof createRules>;
@@ -158,4 +157,29 @@ function seededRandom(seed: number): () => number {
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   };
+}
+
+/** Longest phrase, in tokens, that is looked for. */
+const MAX_PERIOD = 32;
+/** A phrase counts as stuck after four times and this many tokens in all: "no, no, no" is still speech. */
+const MIN_TIMES = 4;
+const MIN_SPAN = 32;
+
+/**
+ * Whether the text ends in one phrase said over and over, the way Whisper gets stuck on noise. Timestamps between the
+ * repetitions do not hide it. Gives the index in `tokens` at which the first repetition begins, to cut there.
+ */
+export function repetition(tokens: readonly number[], endOfText: number): number | undefined {
+  if (tokens.length < MIN_SPAN || (tokens.at(-1) ?? 0) >= endOfText) return undefined;
+  const places = tokens.flatMap((token, place) => (token < endOfText ? [place] : []));
+  const at = (index: number) => tokens[places[index] as number];
+  const count = places.length;
+  for (let period = 1; period <= MAX_PERIOD; period++) {
+    const span = Math.max(MIN_SPAN, MIN_TIMES * period);
+    if (span > count) continue;
+    let same = 0;
+    while (same < count - period && at(count - 1 - same) === at(count - 1 - same - period)) same++;
+    if (same + period >= span) return places[count - same];
+  }
+  return undefined;
 }

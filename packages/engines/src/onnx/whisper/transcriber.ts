@@ -12,8 +12,6 @@ import type { WindowBatches } from './batches.ts';
 import { type LogMel, SAMPLE_RATE } from './log-mel.ts';
 import type { Network } from './network.ts';
 import { isNoSpeech, type Reader, type Reading } from './reading.ts';
-import { type SplitTokens, splitTokens, type TokenSegment } from './segments.ts';
-import { isSilent, soundingSeconds } from './silence.ts';
 import type { Vocabulary } from './vocabulary.ts';
 import { wordsOf } from './words.ts';
 
@@ -22,7 +20,7 @@ export const WINDOW_SECONDS = 30;
 const MIN_REST_SECONDS = 1;
 const MIN_CONFIDENT_LOGPROB = -0.7;
 
-export interface TranscriberDependencies {
+interface TranscriberDependencies {
   network: Network;
   vocabulary: Vocabulary;
   heads: readonly AlignmentHead[];
@@ -130,4 +128,72 @@ function resumeSeconds(
   if (open === undefined && averageLogprob < MIN_CONFIDENT_LOGPROB) return undefined;
   const rest = window.subarray(Math.round(resume * SAMPLE_RATE));
   return resume > 0 && soundingSeconds(rest, window) > MIN_REST_SECONDS ? resume : undefined;
+}
+
+const SECONDS_PER_TIMESTAMP = 0.02;
+
+interface TokenSegment {
+  startSeconds: number;
+  endSeconds: number;
+  tokens: readonly number[];
+}
+
+interface SplitTokens {
+  /** Segments with a start and an end. */
+  closed: readonly TokenSegment[];
+  /** Text after the last timestamp, where the model left off; it is taken to reach to the end of the window. */
+  open?: TokenSegment | undefined;
+}
+
+/** Cuts a window's tokens at the timestamps. */
+export function splitTokens(tokens: readonly number[], durationSeconds: number, vocabulary: Vocabulary): SplitTokens {
+  const { timestampBegin } = vocabulary;
+  const closed: TokenSegment[] = [];
+  let startSeconds = 0;
+  let text: number[] = [];
+  for (const token of tokens) {
+    if (token < timestampBegin) {
+      text.push(token);
+      continue;
+    }
+    const seconds = Math.min((token - timestampBegin) * SECONDS_PER_TIMESTAMP, durationSeconds);
+    // A segment that begins after the audio has ended was made up.
+    if (text.length > 0 && seconds > startSeconds) closed.push({ startSeconds, endSeconds: seconds, tokens: text });
+    text = [];
+    startSeconds = seconds;
+  }
+  return {
+    closed,
+    open:
+      text.length > 0 && startSeconds < durationSeconds
+        ? { startSeconds, endSeconds: durationSeconds, tokens: text }
+        : undefined,
+  };
+}
+
+const FRAME_SAMPLES = 480;
+
+/** -65 dBFS: under any speech that was recorded on purpose, above the dither of a 16-bit file. */
+const SILENCE_POWER = 10 ** (-65 / 10);
+/** -26 dB under the loudest frame: pauses and breath are below, vowels above. */
+const SOUNDING_SHARE = 10 ** (-26 / 10);
+
+/** Whether no 30 ms of it are loud enough to be speech. Whisper would make words up for such a window. */
+function isSilent(samples: Float32Array): boolean {
+  return framePowers(samples).every((power) => power <= SILENCE_POWER);
+}
+
+/** How much of a part is about as loud as the whole it is taken from. */
+function soundingSeconds(part: Float32Array, whole: Float32Array): number {
+  const least = Math.max(SILENCE_POWER, framePowers(whole).reduce((a, b) => Math.max(a, b), 0) * SOUNDING_SHARE);
+  return (framePowers(part).filter((power) => power > least).length * FRAME_SAMPLES) / SAMPLE_RATE;
+}
+
+function framePowers(samples: Float32Array): number[] {
+  return Array.from({ length: Math.ceil(samples.length / FRAME_SAMPLES) }, (_, frame) => {
+    const part = samples.subarray(frame * FRAME_SAMPLES, (frame + 1) * FRAME_SAMPLES);
+    let sum = 0;
+    for (const sample of part) sum += sample * sample;
+    return sum / part.length;
+  });
 }

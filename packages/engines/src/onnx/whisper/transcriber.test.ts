@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { splitTokens } from './segments.ts';
+import { splitTokens } from './transcriber.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 const TIME = 100;

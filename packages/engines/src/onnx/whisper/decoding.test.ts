@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { repetition } from './repetition.ts';
+import { repetition } from './decoding.ts';
 
 const END = 1000;
 const repeat = (tokens: readonly number[], times: number) => Array.from({ length: times }, () => tokens).flat();
