@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { LoadSpec } from '../packages/core/src/engine/driver.ts';
-import { decodeAudio } from '../packages/engines/src/audio/decode.ts';
+import { decodeAudio } from '../packages/engines/src/audio/reader.ts';
 import type { OnnxOptions } from '../packages/engines/src/onnx/driver.ts';
 import { load } from '../packages/engines/src/onnx/load.ts';
 import { weights } from '../test/models/weights.ts';

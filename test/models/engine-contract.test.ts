@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { decodeAudio } from '../../packages/engines/src/audio/decode.ts';
+import { decodeAudio } from '../../packages/engines/src/audio/reader.ts';
 import { load as loadLlama } from '../../packages/engines/src/llama/load.ts';
 import { load as loadOnnx } from '../../packages/engines/src/onnx/load.ts';
 import { engineContract } from '../contracts/engine.ts';

@@ -7,7 +7,7 @@ import type {
   TranscriptionRequest,
   TranscriptionResult,
 } from '../../packages/core/src/engine/engine.ts';
-import { decodeAudio } from '../../packages/engines/src/audio/decode.ts';
+import { decodeAudio } from '../../packages/engines/src/audio/reader.ts';
 import { cutWindows } from '../../packages/engines/src/audio/windows.ts';
 import { load } from '../../packages/engines/src/onnx/load.ts';
 import { createWindowedTranscription } from '../../packages/server/src/inference/windowed-transcription.ts';

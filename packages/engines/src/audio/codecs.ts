@@ -2,7 +2,6 @@ import { FLACDecoder } from '@wasm-audio-decoders/flac';
 import { OggVorbisDecoder } from '@wasm-audio-decoders/ogg-vorbis';
 import { MPEGDecoder } from 'mpg123-decoder';
 import { OpusDecoder } from 'opus-decoder';
-import { createOggPages } from './ogg-pages.ts';
 
 /** Decoded samples, one array for each channel. */
 export interface Pcm {
@@ -10,13 +9,13 @@ export interface Pcm {
   sampleRate: number;
 }
 
-export interface PacketDecoder {
+interface PacketDecoder {
   decode(packet: Uint8Array, timestampSeconds: number): Promise<Pcm>;
   /** Returns what is buffered after the last packet. */
   flush?(): Promise<Pcm>;
 }
 
-export interface CodecConfig {
+interface CodecConfig {
   sampleRate: number;
   numberOfChannels: number;
   /** The codec's header from the container. */
@@ -71,3 +70,67 @@ export const CODECS: Readonly<Record<string, (config: CodecConfig) => Promise<Pa
     return { decode: async (packet) => aac.decode(packet) };
   },
 };
+
+/**
+ * Wraps Vorbis packets in Ogg pages, because the Vorbis decoder accepts nothing else, while the demuxer yields packets of any
+ * container. One packet per page. The decoder ignores the checksum, so it stays zero.
+ */
+const MAX_SEGMENT = 255;
+const BEGIN_OF_STREAM = 2;
+
+interface OggPages {
+  /** The three header packets as WebM and MP4 store them: a count, the sizes of all but the last, the packets. */
+  headers(codecPrivate: Uint8Array): Uint8Array;
+  page(packet: Uint8Array, granulePosition: number): Uint8Array;
+}
+
+function createOggPages(): OggPages {
+  let sequence = 0;
+
+  const page = (packet: Uint8Array, granulePosition: number): Uint8Array => {
+    const segments = Math.floor(packet.length / MAX_SEGMENT) + 1;
+    if (segments > MAX_SEGMENT) throw new Error('A Vorbis packet is too large');
+    const bytes = new Uint8Array(27 + segments + packet.length);
+    const view = new DataView(bytes.buffer);
+    bytes.set([0x4f, 0x67, 0x67, 0x53, 0, sequence === 0 ? BEGIN_OF_STREAM : 0]);
+    view.setBigUint64(6, BigInt(Math.max(0, Math.round(granulePosition))), true);
+    view.setUint32(14, 1, true);
+    view.setUint32(18, sequence++, true);
+    view.setUint8(26, segments);
+    bytes.fill(MAX_SEGMENT, 27, 27 + segments - 1);
+    bytes[27 + segments - 1] = packet.length % MAX_SEGMENT;
+    bytes.set(packet, 27 + segments);
+    return bytes;
+  };
+
+  return {
+    page,
+    headers(codecPrivate) {
+      const packets = splitXiph(codecPrivate);
+      if (packets.length !== 3) throw new Error('Vorbis headers are missing');
+      const pages = packets.map((packet) => page(packet, 0));
+      return Uint8Array.from(pages.flatMap((bytes) => [...bytes]));
+    },
+  };
+}
+
+function splitXiph(bytes: Uint8Array): Uint8Array[] {
+  const count = (bytes[0] ?? 0) + 1;
+  const sizes: number[] = [];
+  let at = 1;
+  while (sizes.length < count - 1 && at < bytes.length) {
+    let size = 0;
+    let part = MAX_SEGMENT;
+    while (part === MAX_SEGMENT && at < bytes.length) {
+      part = bytes[at++] ?? 0;
+      size += part;
+    }
+    sizes.push(size);
+  }
+  const packets = sizes.map((size) => {
+    const packet = bytes.subarray(at, at + size);
+    at += size;
+    return packet;
+  });
+  return [...packets, bytes.subarray(at)];
+}
