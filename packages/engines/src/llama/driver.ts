@@ -85,7 +85,7 @@ export const llama = {
   local: {
     module: new URL('./load.ts', import.meta.url),
     accelerators: new URL('./backend/accelerators.ts', import.meta.url),
-    preparation: new URL('./compile/chat-preparation.ts', import.meta.url),
+    preparation: new URL('./compile/grammar-compiler.ts', import.meta.url),
     recognise(fileNames) {
       const model = fileNames.find((name) => name.endsWith('.gguf'));
       return model === undefined ? undefined : { model: ggufParts(model)[0] };

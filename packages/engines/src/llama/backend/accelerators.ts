@@ -1,3 +1,8 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import {
   type Accelerator,
   type AcceleratorDependencies,
@@ -6,9 +11,8 @@ import {
   PROCESSOR,
   type TestedBackend,
 } from '@baobab/core/engine/driver.ts';
-import { type Installation, readInstallation } from './installation.ts';
+import { llamaLibrary, newestBuild, packageOf } from './local-builds.ts';
 import { runSelfTest, type SelfTestOutcome } from './self-test-run.ts';
-import { buildBackend } from './source-build.ts';
 
 /** The backends for GPUs, the fastest first. */
 const BACKENDS = ['metal', 'cuda', 'vulkan'] as const;
@@ -20,8 +24,14 @@ interface Finding {
   outcome: SelfTestOutcome;
 }
 
-/** What touches the machine. Tests have another one. */
-export interface Machine extends Installation {
+/** What this machine has for llama.cpp to run on. Tests have another one. */
+export interface Machine {
+  /** Undefined when there is none. */
+  gpu(): 'nvidia' | 'other' | undefined;
+  /** Identifies driver, GPUs and runtime of a backend: what a self-test found holds until it changes. Undefined: not installed. */
+  fingerprint(backend: string): string | undefined;
+  /** Whether the backend was built on this machine. */
+  isBuiltHere(backend: string): boolean;
   selfTest(backend: string): Promise<SelfTestOutcome>;
 }
 
@@ -110,4 +120,67 @@ function findingOf(facts: MachineFacts, backend: string): Finding | undefined {
 
 function realMachine({ environment }: AcceleratorDependencies): Machine {
   return { ...readInstallation(environment), selfTest: (backend) => runSelfTest({ backend, environment }) };
+}
+
+const NVIDIA = ['/proc/driver/nvidia/version', '/dev/nvidiactl', '/dev/nvidia0', '/dev/dxg'];
+const DRIVER_VERSIONS = ['/proc/driver/nvidia/version', '/sys/module/nvidia/version', '/sys/module/amdgpu/version'];
+
+function readInstallation(environment: Readonly<Record<string, string | undefined>>): Omit<Machine, 'selfTest'> {
+  const library = llamaLibrary();
+  const { version }: { version: string } = JSON.parse(readFileSync(join(library, 'package.json'), 'utf8'));
+  const isPackaged = (backend: string) =>
+    existsSync(join(library, '..', '@node-llama-cpp', packageOf(backend), 'bins'));
+
+  return {
+    gpu,
+    fingerprint(backend) {
+      const built = newestBuild(backend, library)?.builtAt.toISOString();
+      if (built === undefined && !isPackaged(backend)) return undefined;
+      const driver = DRIVER_VERSIONS.flatMap((path) => firstLine(path) ?? []).join('; ');
+      const visible = environment.CUDA_VISIBLE_DEVICES ?? 'all';
+      return [version, built === undefined ? 'package' : `built ${built}`, driver, visible].join(' | ');
+    },
+    isBuiltHere: (backend) => newestBuild(backend, library) !== undefined,
+  };
+}
+
+function gpu(): 'nvidia' | 'other' | undefined {
+  if (process.platform !== 'linux') return 'other';
+  if (NVIDIA.some((path) => existsSync(path))) return 'nvidia';
+  return existsSync('/dev/kfd') || renderNodes() > 0 ? 'other' : undefined;
+}
+
+function renderNodes(): number {
+  try {
+    return readdirSync('/dev/dri').filter((name) => name.startsWith('renderD')).length;
+  } catch {
+    return 0;
+  }
+}
+
+function firstLine(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8').split('\n')[0]?.trim();
+  } catch {
+    return undefined;
+  }
+}
+
+const SCRIPT = fileURLToPath(new URL('./source-build-entry.ts', import.meta.url));
+
+/**
+ * Compiles llama.cpp and the addon with the compilers of this machine, from the source that node-llama-cpp brings. Its engines find
+ * the result by themselves. The output goes to the terminal.
+ */
+async function buildBackend(backend: string, environment: Readonly<Record<string, string | undefined>>): Promise<void> {
+  const child = spawn(process.execPath, [SCRIPT, backend], { stdio: 'inherit', env: { ...environment } });
+  const [code] = await once(child, 'exit');
+  if (code !== 0)
+    throw new Error(`the build failed; its output says why. It needs ${needsOf(backend)}, cmake, git and npm`);
+}
+
+function needsOf(backend: string): string {
+  if (backend === 'cuda') return "the CUDA toolkit (nvcc) in a version that the GPU's driver supports, a C++ compiler";
+  if (backend === 'vulkan') return 'the Vulkan SDK (headers and glslc), a C++ compiler';
+  return 'a C++ compiler';
 }

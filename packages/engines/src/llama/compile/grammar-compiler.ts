@@ -1,4 +1,5 @@
-import type { PreparationDependencies, TurnContext } from '@baobab/core/engine/driver.ts';
+import type { PreparationDependencies, PreparationModule, TurnContext } from '@baobab/core/engine/driver.ts';
+import type { ChatRequest } from '@baobab/core/engine/engine.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
@@ -7,12 +8,26 @@ import { isLargerThan } from '../grammar/schema-document.ts';
 import { type CompileOutcome, type CompilerWorker, startCompilerWorker } from './compiler-worker.ts';
 import { type GrammarRequest, grammarCharacters, type RequestGrammars } from './request-grammars.ts';
 
+/** Adds the grammars of its schemas to a request. */
+export const createChatPreparation: PreparationModule['createChatPreparation'] = (dependencies) => {
+  const compiler = createGrammarCompiler(dependencies);
+  return {
+    async prepare(request, context) {
+      return hasSchemas(request) ? { ...request, prepared: await compiler.compile(request, context) } : request;
+    },
+    close: compiler.close,
+  };
+};
+
+const hasSchemas = ({ format, tools = [], toolChoice }: ChatRequest) =>
+  format?.type === 'json_schema' || (tools.length > 0 && toolChoice !== 'none');
+
 /**
  * Compiles the schemas of requests in threads of the server process. The step budget ends hostile schemas long before the time limit;
  * the limit is there for what the budget does not foresee. Either way the client gets a 422, and the engine process never sees the
  * schema.
  */
-export interface GrammarCompiler {
+interface GrammarCompiler {
   compile(request: GrammarRequest, context: TurnContext): Promise<RequestGrammars>;
   close(): Promise<void>;
 }
