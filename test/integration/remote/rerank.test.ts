@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { RemoteRerankResult } from '../../../packages/server/src/upstreams/rerank/capability.ts';
+import type { RemoteRerankResult } from '../../../packages/server/src/upstreams/rerank.ts';
 import { countFakeTokens } from '../../fixtures/fake-encoder.ts';
 import { answerJson } from '../../fixtures/fake-upstream.ts';
 import { type BenchOptions, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';

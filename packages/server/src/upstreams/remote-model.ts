@@ -8,7 +8,7 @@ import type { Scrub } from '@baobab/core/runtime/secret-scrubber.ts';
 import { createInteractiveLoad, type InteractiveLoad } from '../admission/interactive-load.ts';
 import { createRemoteChat } from './chat/capability.ts';
 import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capability.ts';
-import { createRemoteRerank, type RemoteRerank } from './rerank/capability.ts';
+import { createRemoteRerank, type RemoteRerank } from './rerank.ts';
 import { createRemoteBatchLane } from './routing/batch-lane.ts';
 import { type Resolver, systemResolver } from './routing/discovery.ts';
 import { createHealthChecks } from './routing/health-check.ts';
@@ -16,7 +16,7 @@ import { createUpstreamPool } from './routing/pool.ts';
 import { type Route, Router } from './routing/router.ts';
 import { createUpstream, upstreamAddresses } from './routing/upstream.ts';
 import type { UpstreamMetrics } from './routing/upstream-metrics.ts';
-import { createRemoteTranscription, type RemoteTranscription } from './transcription/capability.ts';
+import { createRemoteTranscription, type RemoteTranscription } from './transcription.ts';
 import type { UpstreamSettings } from './upstream-settings.ts';
 import { createTokenCounter } from './upstream-tokenizer.ts';
 

@@ -1,5 +1,4 @@
 import type { AnswerHead } from './answer-head.ts';
-import { type AnswerText, createAnswerText } from './answer-text.ts';
 import type { ConnectionPool, HttpRequest } from './connection-pool.ts';
 
 export interface WholeAnswer {
@@ -30,7 +29,7 @@ export function exchange(
 ): Exchange {
   const { promise: answer, resolve, reject } = Promise.withResolvers<WholeAnswer>();
   let head: AnswerHead | undefined;
-  let text: AnswerText | undefined;
+  let text: ReturnType<typeof createAnswerText> | undefined;
   let isOver = false;
 
   const connection = pool.send(request, {
@@ -57,4 +56,34 @@ export function exchange(
     if (!isOver) connection.destroy(reason);
   }
   return { answer, abort };
+}
+
+/** Collects the body of an answer. */
+function createAnswerText({ framing }: AnswerHead, maxBytes: number) {
+  let text = '';
+  let length = 0;
+  let whole: Buffer | undefined;
+  const parts: Buffer[] = [];
+
+  return {
+    maxBytes,
+    /** Copies the bytes. Returns false if the body is now too long. */
+    add(bytes: Buffer): boolean {
+      const start = length;
+      length += bytes.length;
+      if (length > maxBytes || (framing.kind === 'length' && framing.bytes > maxBytes)) return false;
+      if (framing.kind !== 'length') parts.push(Buffer.from(bytes));
+      // The body nearly always arrives at once: then no copy is needed.
+      else if (bytes.length === framing.bytes) text = bytes.toString('utf8');
+      else {
+        whole ??= Buffer.allocUnsafe(framing.bytes);
+        bytes.copy(whole, start);
+      }
+      return true;
+    },
+    whole(): string {
+      if (parts.length > 0) return Buffer.concat(parts, length).toString('utf8');
+      return whole === undefined ? text : whole.toString('utf8');
+    },
+  };
 }

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createSseReader } from './sse.ts';
-import { createTextPieces } from './text-pieces.ts';
+import { TextPieces } from './stream.ts';
 
 const parse = (...pieces: (string | Uint8Array)[]): string[] => {
   const reader = createSseReader();
-  const text = createTextPieces();
+  const text = new TextPieces();
   return [
     ...pieces.flatMap((piece) => reader.push(text.add(Buffer.from(piece)))),
     ...reader.push(text.end()),

@@ -2,8 +2,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createConnectionPool } from './connection-pool.ts';
-import { type StreamedAnswer, stream } from './stream.ts';
-import { createTextPieces } from './text-pieces.ts';
+import { type StreamedAnswer, stream, TextPieces } from './stream.ts';
 
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n';
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
@@ -289,7 +288,7 @@ describe('text in pieces', () => {
     fc.assert(
       fc.property(bytes, fc.array(fc.nat(60), { maxLength: 6 }), (whole, cuts) => {
         const edges = [0, ...cuts.toSorted((a, b) => a - b), whole.length];
-        const text = createTextPieces();
+        const text = new TextPieces();
         const pieces = edges.slice(1).map((end, index) => text.add(whole.subarray(edges[index], end)));
         expect(pieces.join('') + text.end()).toBe(whole.toString('utf8'));
       }),

@@ -1,7 +1,7 @@
+import { StringDecoder } from 'node:string_decoder';
 import type { AnswerHead } from './answer-head.ts';
 import type { Connection, Receiver } from './connection.ts';
 import type { ConnectionPool, HttpRequest } from './connection-pool.ts';
-import { createTextPieces } from './text-pieces.ts';
 
 export interface StreamedAnswer {
   readonly status: number;
@@ -22,7 +22,7 @@ export interface StreamedAnswer {
 }
 
 /** Returns whether it wants more. */
-export type TakeText = (text: string) => boolean | Promise<boolean>;
+type TakeText = (text: string) => boolean | Promise<boolean>;
 
 export interface RunningStream {
   /** Resolves when the head of the answer has arrived. Rejects with the connection's error or the reason of `abort`. */
@@ -52,7 +52,7 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
   connection: Connection | undefined;
   /** Until the head has arrived. */
   #opening: PromiseWithResolvers<StreamedAnswer> | undefined;
-  readonly #pieces = createTextPieces();
+  readonly #pieces = new TextPieces();
   /** Text that has not been read yet. */
   #held = '';
   #reader: PromiseWithResolvers<string | undefined> | undefined;
@@ -209,5 +209,22 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
 
   fail(reason: Error): void {
     if (!this.#isOver) this.connection?.destroy(reason);
+  }
+}
+
+/** Decodes UTF-8 that arrives in pieces, which may cut a character. */
+export class TextPieces {
+  #decoder: StringDecoder | undefined;
+
+  add(bytes: Buffer): string {
+    // Nearly every piece of an event stream ends with a line break and so cuts nothing.
+    if (this.#decoder === undefined && (bytes.at(-1) ?? 0) < 0x80) return bytes.toString('utf8');
+    this.#decoder ??= new StringDecoder('utf8');
+    return this.#decoder.write(bytes);
+  }
+
+  /** What is left of a character that was cut off. */
+  end(): string {
+    return this.#decoder?.end() ?? '';
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { KeepTime } from './keep-time.ts';
+import { KeepTime } from './connection-pool.ts';
 
 describe('the time that idle connections are kept', () => {
   it.each([

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { languageCode } from './language-code.ts';
-import { wavFile } from './wav.ts';
+import { languageCode, wavFile } from './transcription.ts';
 
 describe('transcription upstreams', () => {
   it('writes mono 16 kHz 16-bit PCM and clips', () => {
