@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { mkdtempDisposable, readFile, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { EngineRights } from '@baobab/core/engine/driver.ts';
 import { noNewPrivileges } from '@baobab/core/sandbox/privileges.ts';
 import { expect, it } from 'vitest';
-import { spawnChild } from './child-process.ts';
+import { permissionFlags, spawnChild } from './child-process.ts';
 
 const logger = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -29,3 +31,33 @@ it.runIf(process.platform === 'linux')(
     expect(stdout).toContain('The engine process has no pipe');
   },
 );
+
+const module = new URL('./engine-process.ts', import.meta.url);
+const flags = (directory: string, rights: EngineRights = {}, libraryPath?: string) =>
+  permissionFlags({ module, directory, rights, libraryPath });
+
+it('lets a process read code, packages, its model and libraries, and write nothing of the operator', () => {
+  const given = flags('/srv/model', {}, '/opt/libraries:');
+  const root = join(import.meta.dirname, '../../../../..');
+  const code = [`${root}/packages/core`, `${root}/packages/server`, `${root}/node_modules`];
+  for (const path of [...code, '/srv/model', '/opt/libraries']) {
+    expect(given).toContain(`--allow-fs-read=${path}`);
+  }
+  expect(given.filter((flag) => flag.startsWith('--allow-fs-write='))).toEqual([
+    '--allow-fs-write=/proc/self/oom_score_adj',
+  ]);
+  expect(given).not.toContain('--allow-child-process');
+});
+
+it('adds what the driver needs', () => {
+  const given = flags('/srv/model', { readable: ['/extra'], writable: ['/scratch'], childProcesses: true });
+  const added = ['--allow-fs-read=/extra', '--allow-fs-write=/scratch', '--allow-child-process'];
+  expect(given).toEqual(expect.arrayContaining(added));
+});
+
+it('allows a link and its target', async () => {
+  await using directory = await mkdtempDisposable(join(tmpdir(), 'rights-'));
+  const link = join(directory.path, 'link');
+  await symlink(tmpdir(), link);
+  expect(flags(link)).toEqual(expect.arrayContaining([`--allow-fs-read=${link}`, `--allow-fs-read=${tmpdir()}`]));
+});

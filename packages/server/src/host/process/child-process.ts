@@ -1,8 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, realpathSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { delimiter } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import type { EngineRights } from '@baobab/core/engine/driver.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
+import { moduleFolders, packageFolder } from '@baobab/core/runtime/package-folders.ts';
 import { withoutNewPrivileges } from '@baobab/core/sandbox/privileges.ts';
 import { childEnvironment } from './child-environment.ts';
 
@@ -10,7 +14,7 @@ const MAX_LINE_CHARS = 2_000;
 /** A failing native library can print without end. */
 const MAX_LINES_PER_SECOND = 50;
 
-export interface ChildOptions {
+interface ChildOptions {
   /** For Node, such as those of its permission model. */
   flags: readonly string[];
   /** It can never gain rights, where the system has a way to say so. */
@@ -22,7 +26,7 @@ export interface ChildOptions {
   model: string;
 }
 
-export const ENTRY = fileURLToPath(import.meta.resolve('@baobab/core/engine/child/main.ts'));
+const ENTRY = fileURLToPath(import.meta.resolve('@baobab/core/engine/child/main.ts'));
 
 /** Starts Node with `child/main.ts` and a pipe to it. Its output goes to the log. */
 export function spawnChild({ flags, restricted, environment, logger, model }: ChildOptions): {
@@ -80,4 +84,52 @@ function forEachLine(stream: Readable, onLine: (line: string) => void): void {
   });
   stream.on('end', () => emit(rest));
   stream.on('error', () => {});
+}
+
+/** When memory runs out, the kernel should kill an engine and not the server. */
+const OUT_OF_MEMORY_SCORE = '/proc/self/oom_score_adj';
+/** Warnings that flags weaken the permission model: of addons, child processes and workers. */
+const QUIET = ['PERM0001', 'PERM0002', 'PERM0006'];
+
+interface PermissionOptions {
+  /** The driver's module. */
+  module: URL;
+  /** The model's directory. */
+  directory: string;
+  rights: EngineRights;
+  /** `LD_LIBRARY_PATH` of the process: a runtime may look for libraries there. */
+  libraryPath: string | undefined;
+}
+
+/**
+ * Flags for Node's permission model: an engine process reads code, packages and its model, and writes nothing. The model binds
+ * JavaScript only, so it catches mistakes such as a path that leaves its directory. It does not contain malicious native code.
+ */
+export function permissionFlags({ module, directory, rights, libraryPath }: PermissionOptions): string[] {
+  const code = [ENTRY, fileURLToPath(module)];
+  const libraries = (libraryPath ?? '').split(delimiter).filter((path) => path !== '');
+  const readable = [
+    ...code.map(packageFolder),
+    ...code.flatMap(moduleFolders),
+    directory,
+    ...libraries,
+    ...(rights.readable ?? []),
+  ];
+  // Not the target of the first one: it would be a file of the server's process.
+  const writable = [OUT_OF_MEMORY_SCORE, ...withTargets(rights.writable ?? [])];
+  return [
+    '--permission',
+    // The watchdog of the engine process is a worker.
+    '--allow-worker',
+    '--allow-addons',
+    ...(rights.childProcesses === true ? ['--allow-child-process'] : []),
+    ...withTargets(readable).map((path) => `--allow-fs-read=${path}`),
+    ...writable.map((path) => `--allow-fs-write=${path}`),
+    ...QUIET.map((code) => `--disable-warning=${code}`),
+  ];
+}
+
+/** A path that is a link needs rights for itself and for its target. */
+function withTargets(paths: readonly string[]): string[] {
+  return [...new Set(paths.flatMap((path) => (existsSync(path) ? [path, realpathSync(path)] : [path])))];
 }

@@ -8,13 +8,12 @@ import {
   type ToEngine,
 } from '@baobab/core/engine/wire/messages.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
-import { describeExit, ENTRY, spawnChild } from './child-process.ts';
+import { describeExit, permissionFlags, spawnChild } from './child-process.ts';
 import { coreTimes } from './core-times.ts';
 import { EngineCrash } from './engine-crash.ts';
 import { createEngineMethods, type EngineMethods } from './engine-methods.ts';
 import { createHangMonitor } from './hang-monitor.ts';
 import { PendingCalls } from './pending-calls.ts';
-import { permissionFlags } from './permission-flags.ts';
 
 export interface EngineProcessOptions {
   spec: LoadSpec;
@@ -69,7 +68,7 @@ export function startEngineProcess(options: EngineProcessOptions): EngineProcess
   const { module, rights, environment } = options;
   const libraryPath = environment.LD_LIBRARY_PATH;
   const { directory } = spec;
-  const flags = rights === undefined ? [] : permissionFlags({ entry: ENTRY, module, directory, rights, libraryPath });
+  const flags = rights === undefined ? [] : permissionFlags({ module, directory, rights, libraryPath });
   const { child, pipe } = spawnChild({ flags, restricted: flags.length > 0, environment, logger, model });
   const facts = { model, pid: child.pid };
   const channel = createFrameChannel<ToEngine, FromEngine>(pipe, {

@@ -1,13 +1,13 @@
 import { mayRepeatCall } from '@baobab/core/domain/attempts.ts';
 import type { CallContext, EmbeddingInput } from '@baobab/core/engine/engine.ts';
+import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { EngineCrash } from '../process/engine-crash.ts';
 import type { EngineProcess } from '../process/engine-process.ts';
-import { splitInputs, withRequestIndex } from './chunks.ts';
 import { type CallSize, createPlacement } from './placement.ts';
 import type { Supervisor } from './supervisor.ts';
 
-export interface DispatcherDependencies {
+interface DispatcherDependencies {
   slug: string;
   /** Into how many parts a large request is cut at least. */
   processes: number;
@@ -97,4 +97,63 @@ export class Dispatcher {
     if (mayRepeatCall(error.suspect ? 'hang' : 'crash', attempt) && !supervisor.stopped) return;
     throw errors.modelUnavailable(slug, 'its engine stopped while it worked on this request', error);
   }
+}
+
+/**
+ * Cuts a large request into chunks of neighbouring inputs: all processes can work on it, a crash costs one chunk, and small
+ * requests run between the chunks.
+ */
+interface Chunk {
+  start: number;
+  /** Exclusive. */
+  end: number;
+  /** 1 is a full chunk. */
+  weight: number;
+}
+
+const CHUNK_INPUTS = 256;
+/** About 16 000 tokens: one or two seconds of a core for a small encoder, with enough inputs to sort by length. */
+const CHUNK_CHARS = 65_536;
+/** Less is not worth another process: 8 short inputs, or about 500 tokens, which are two batches. */
+const MIN_WEIGHT = 1 / 32;
+/** Average length of a token. */
+const CHARS_PER_TOKEN = 4;
+/** To decode an image and to run it takes about as long as 500 tokens. */
+const IMAGE_WEIGHT = 1 / 32;
+/** Most characters of data URLs in a chunk, which is sent as one frame. */
+const CHUNK_URL_CHARS = 67_108_864;
+
+function weightOf(input: EmbeddingInput): number {
+  if (typeof input === 'object' && 'url' in input) return Math.max(IMAGE_WEIGHT, input.url.length / CHUNK_URL_CHARS);
+  const chars = typeof input === 'string' ? input.length : input.length * CHARS_PER_TOKEN;
+  return Math.max(1 / CHUNK_INPUTS, chars / CHUNK_CHARS);
+}
+
+export function splitInputs(inputs: readonly EmbeddingInput[], processes: number): Chunk[] {
+  const total = inputs.reduce((sum, input) => sum + weightOf(input), 0);
+  const parts = Math.max(1, Math.ceil(total), Math.min(processes, inputs.length, Math.floor(total / MIN_WEIGHT)));
+  const share = total / parts;
+  const chunks: Chunk[] = [];
+  let start = 0;
+  let weight = 0;
+  let before = 0;
+  for (const [index, input] of inputs.entries()) {
+    weight += weightOf(input);
+    // Against the running total, so that rounding never leaves a tiny last chunk.
+    if (before + weight >= share * (chunks.length + 1) - 1e-9 || index === inputs.length - 1) {
+      chunks.push({ start, end: index + 1, weight });
+      start = index + 1;
+      before += weight;
+      weight = 0;
+    }
+  }
+  return chunks;
+}
+
+/** An engine names inputs by their index in the chunk; the client knows their index in the request. */
+export function withRequestIndex(error: unknown, start: number): unknown {
+  if (!(error instanceof ApiError) || start === 0) return error;
+  return error.mapFields(([name = '', index, ...rest]) =>
+    typeof index === 'number' ? [name, index + start, ...rest] : index === undefined ? [name] : [name, index, ...rest],
+  );
 }
