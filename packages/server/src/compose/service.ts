@@ -1,8 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { Logger } from '@baobab/core/ports/logger.ts';
+import { steadyClock as clock } from '@baobab/core/runtime/clock.ts';
 import type { ResolvedConfig } from '../config/load.ts';
-import type { IssuedKey } from '../services/access/keys.ts';
+import type { ControlServer } from '../control/server.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { createServer } from '../http/server.ts';
+import type { InferenceService } from '../inference/pipeline.ts';
+import type { IssuedKey, KeysService } from '../services/access/keys.ts';
 import { serverOrigin } from '../services/audit/origins.ts';
-import { reportUnusedKey } from './configured-key.ts';
+import type { BatchRunner } from '../services/batches/runner.ts';
+import type { ResponseRunner } from '../services/responses/runner.ts';
+import type { BackgroundJobs } from './background-jobs.ts';
 import { composeAccess } from './parts/access.ts';
 import { composeBatches } from './parts/batches.ts';
 import { type Foundation, type FoundationOptions, openFoundation } from './parts/foundation.ts';
@@ -11,8 +20,77 @@ import { composeModels } from './parts/models.ts';
 import { composeRequests } from './parts/requests.ts';
 import { composeServer } from './parts/server.ts';
 import { composeUpkeep } from './parts/upkeep.ts';
-import { shutDown } from './shutdown.ts';
 import { openControl } from './workers/control.ts';
+
+/** `api_key` sets only the first key of an empty store. Later it has no effect, so its value may not be a key at all. */
+export async function reportUnusedKey(
+  secret: string | undefined,
+  { keys, logger }: { keys: Pick<KeysService, 'findBySecret'>; logger: Pick<Logger, 'info' | 'warn'> },
+): Promise<void> {
+  if (secret === undefined) return;
+  const key = await keys.findBySecret(secret);
+  if (key === undefined) {
+    logger.warn(
+      { setting: 'api_key' },
+      "api_key is not used: this store has keys already, and none of them is this one. 'baobab keys create' makes another key",
+    );
+  } else if (key.revokedAt !== null) {
+    logger.warn({ setting: 'api_key', key: key.id }, 'api_key is not used, and the key with this value was revoked');
+  } else {
+    logger.info({ setting: 'api_key', key: key.id }, 'api_key has no effect: the store has this key already');
+  }
+}
+
+/** A request that does not end when it is aborted must not keep the server from stopping. */
+const SETTLE_MS = 5_000;
+/** For aborted requests to send their error. */
+const FINAL_ERROR_GRACE_MS = 1_000;
+
+interface ShutdownDependencies {
+  server: Awaited<ReturnType<typeof createServer>>;
+  /** Undefined in a worker: the supervisor has it. */
+  control: ControlServer | undefined;
+  runner: BatchRunner;
+  responseRunner: ResponseRunner;
+  inference: InferenceService;
+  fleet: Fleet;
+  background: BackgroundJobs;
+  drainTimeoutMs: number;
+  logger: Logger;
+}
+
+/** Stops taking requests, lets running ones end until the deadline and aborts the others. Everything that ran is billed afterwards. */
+async function shutDown(dependencies: ShutdownDependencies): Promise<void> {
+  const { server, control, runner, responseRunner, inference, fleet, background, drainTimeoutMs, logger } =
+    dependencies;
+  const deadlineAt = clock.now() + drainTimeoutMs;
+  logger.info({ drainTimeoutMs, running: server.running.size }, 'stopping, waiting for running requests');
+
+  async function settleRequests(): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, SETTLE_MS);
+    await Promise.race([inference.idle(), late.promise]);
+    clearTimeout(timer);
+  }
+
+  let disconnect: NodeJS.Timeout | undefined;
+  const deadline = setTimeout(() => {
+    server.running.stopAll(errors.shuttingDown());
+    disconnect = setTimeout(() => server.server.closeAllConnections(), FINAL_ERROR_GRACE_MS);
+  }, drainTimeoutMs);
+  // Batches stop first, so that no line takes time from the requests that are left.
+  const workStopped = [runner.stop(drainTimeoutMs), responseRunner.stop(drainTimeoutMs)];
+  await Promise.all([...workStopped, server.close()]);
+  clearTimeout(deadline);
+  clearTimeout(disconnect);
+  await control?.close();
+  background.stopTimers();
+  // Aborted requests are billed too. A hung engine drops its requests on close.
+  await settleRequests();
+  await fleet.close(Math.max(0, deadlineAt - clock.now()));
+  await settleRequests();
+  await background.stop();
+}
 
 export interface Service {
   address: string;

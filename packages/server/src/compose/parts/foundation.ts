@@ -1,23 +1,43 @@
+import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
+import { systemClock as clock } from '@baobab/core/runtime/clock.ts';
 import { freePort } from '@baobab/core/runtime/free-port.ts';
 import { createKnownSecrets } from '@baobab/core/runtime/secret-scrubber.ts';
+import { acquireDataDirLock } from '../../adapters/data-dir-lock.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
 import { secretsOf } from '../../config/secrets.ts';
 import { createLogger } from '../../logging/logger.ts';
 import { createDiskMetrics } from '../../metrics/disk-metrics.ts';
 import { createMetrics, registerBuildInfo } from '../../metrics/metrics.ts';
 import { openCounters } from '../counters.ts';
-import { claimIdentity } from '../identity.ts';
 import { createTurns } from '../job-turns.ts';
-import { multiServerWarnings } from '../multi-server-warnings.ts';
-import { checkNamedModels } from '../named-models.ts';
+import { certificateFiles, checkNamedModels, multiServerWarnings } from '../setting-checks.ts';
 import { allUpstreams, openConfiguredStore, prepareDataDir, VERSION } from '../storage.ts';
-import { certificateFiles } from '../tls.ts';
 import type { Environment } from '../weights.ts';
 import { servedEntries } from '../workers/served-entries.ts';
 import type { WorkerLink } from '../workers/worker-link.ts';
 import { composeFiles } from './files.ts';
+
+/** Others take over from a process that has not renewed its leases for this long. */
+const LEASE_MS = 15_000;
+
+/**
+ * A data directory is served by one process at a time. The lock makes sure of it, so this process may empty the temporary directory and
+ * replace the control socket. If the store is in there too, this process is alone and takes over all work of earlier ones. A store
+ * elsewhere may have other processes: their work is taken over when their leases end. Call `release` last, when the store is closed.
+ */
+async function claimIdentity({ dataDir, store }: ResolvedConfig) {
+  const lock = await acquireDataDirLock(dataDir);
+  const identity: ProcessIdentity = {
+    ownerId: randomUUID(),
+    leaseMs: LEASE_MS,
+    startedAt: clock.now(),
+    alone: store === undefined,
+  };
+  return { identity, release: lock.release };
+}
 
 export interface FoundationOptions {
   env: Environment;

@@ -3,7 +3,7 @@ import { BY } from '../../../../test/fixtures/audit-entries.ts';
 import { memoryRepositories } from '../../../../test/fixtures/memory-repositories.ts';
 import { createAccounts } from '../services/access/accounts.ts';
 import { createKeys } from '../services/access/keys.ts';
-import { reportUnusedKey } from './configured-key.ts';
+import { reportUnusedKey } from './service.ts';
 
 const clock = { now: () => 1_000 };
 

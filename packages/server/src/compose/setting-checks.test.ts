@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { loadConfig } from '../config/load.ts';
-import { multiServerWarnings } from './multi-server-warnings.ts';
+import { multiServerWarnings } from './setting-checks.ts';
 
 const warnings = (env: Record<string, string>) =>
   multiServerWarnings(loadConfig({ args: [], env, workingDirectory: '/' }).config).map((line) => line.split(' ')[0]);

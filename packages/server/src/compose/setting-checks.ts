@@ -1,6 +1,49 @@
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
 import { parseReference } from '@baobab/core/domain/slug.ts';
 import { ConfigError, type ResolvedConfig } from '../config/load.ts';
+import { type CertificateFiles, readCertificate } from '../http/connections/certificate.ts';
+
+/** Settings that are right for one server and wrong for several. How many there are cannot be known here. */
+export function multiServerWarnings({ store, counters, blobs }: ResolvedConfig): string[] {
+  const warnings: string[] = [];
+  if (store !== undefined && counters === undefined) {
+    warnings.push(
+      'counters are in memory although the store can be shared: with several servers every one allows the whole limits and budgets. Set counters: redis://…',
+    );
+  }
+  if (store !== undefined && blobs === undefined) {
+    warnings.push(
+      'blobs are on this disk although the store can be shared: other servers cannot read files and batches. Set blobs: s3://bucket/prefix',
+    );
+  }
+  if (store === undefined && counters !== undefined) {
+    warnings.push(
+      'counters are in Redis although the store is SQLite on this machine: no other server may use the same Redis database. For several servers set store: postgres://…',
+    );
+  }
+  return warnings;
+}
+
+/** The files of the TLS certificate, if one is configured. Checks them before anything is opened. */
+export async function certificateFiles(
+  { tls }: Pick<ResolvedConfig, 'tls'>,
+  locate: (path: readonly string[]) => string,
+): Promise<CertificateFiles | undefined> {
+  const { cert, key } = tls;
+  if (cert === undefined && key === undefined) return undefined;
+  if (cert === undefined || key === undefined) {
+    const [given, missing] = cert === undefined ? ['key', 'cert'] : ['cert', 'key'];
+    throw new ConfigError(`${locate(['tls', given])}: tls.${given} needs tls.${missing} too`);
+  }
+  try {
+    await readCertificate({ cert, key });
+  } catch (error) {
+    throw new ConfigError(
+      `${locate(['tls', 'cert'])}: tls: the certificate cannot be used: ${(error as Error).message}`,
+    );
+  }
+  return { cert, key };
+}
 
 function isKnown(name: string, entries: readonly ModelEntry[]): boolean {
   const reference = parseReference(name);
