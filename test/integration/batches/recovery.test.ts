@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import type { Batch } from '../../../packages/core/src/domain/batch.ts';
-import { removeBatchLeftovers } from '../../../packages/server/src/services/batches/batch-leftovers.ts';
+import { removeBatchLeftovers } from '../../../packages/server/src/services/batches/batch-end.ts';
 import { someEntry } from '../../fixtures/audit-entries.ts';
 import { createFileBed, type FileBed } from '../../fixtures/file-bed.ts';
 import { createExecutor, request, requests, useBatchBed } from './bed.ts';

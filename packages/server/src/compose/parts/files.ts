@@ -6,7 +6,7 @@ import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts
 import { createDiskSpace } from '../../adapters/blobs/disk-space.ts';
 import type { Store } from '../../adapters/store.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
-import { removeBatchLeftovers } from '../../services/batches/batch-leftovers.ts';
+import { removeBatchLeftovers } from '../../services/batches/batch-end.ts';
 import { createFileRetention, type FileRetention } from '../../services/files/file-retention.ts';
 import {
   createFileRetentionSchedule,
