@@ -64,10 +64,11 @@ export interface IdempotencyDependencies {
   space?: DiskSpace | undefined;
   /** For each account: keys within the retention, and bytes of their answers. */
   quota?: Quota | undefined;
-  sweepRecords?: number | undefined;
   wait?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
 }
 
+/** Removed at once. */
+const SWEEP_RECORDS = 500;
 const POLL_MS = { first: 25, longest: 1_000 };
 
 /** A key that this process runs or waits for. Later requests with the key wait for it. */
@@ -86,7 +87,7 @@ interface Pending {
 export function createIdempotency(dependencies: IdempotencyDependencies): Idempotency {
   const { repository, blobs, clock, identity, randomId, space } = dependencies;
   const { ownerId, leaseMs } = identity;
-  const { retentionMs = DAY_MS, sweepRecords = 500 } = dependencies;
+  const { retentionMs = DAY_MS } = dependencies;
   const { inlineBytes = 65_536, maxBodyBytes = 67_108_864, quota = { items: 0, bytes: 0 } } = dependencies;
   const wait = dependencies.wait ?? ((ms, signal) => delay(ms, undefined, { signal }));
   const pending = new Map<string, Pending>();
@@ -191,17 +192,17 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
     async eraseAccount(accountId) {
       let erased = 0;
       for (;;) {
-        const removed = await repository.deleteOfAccount(accountId, { now: clock.now(), limit: sweepRecords });
+        const removed = await repository.deleteOfAccount(accountId, { now: clock.now(), limit: SWEEP_RECORDS });
         for (const record of removed) await blobs.delete(blobKeyOf(record));
         erased += removed.length;
-        if (removed.length < sweepRecords) return erased;
+        if (removed.length < SWEEP_RECORDS) return erased;
       }
     },
 
     async sweep() {
-      const removed = await repository.deleteExpired(clock.now(), sweepRecords);
+      const removed = await repository.deleteExpired(clock.now(), SWEEP_RECORDS);
       for (const record of removed) await blobs.delete(blobKeyOf(record));
-      return removed.length === sweepRecords;
+      return removed.length === SWEEP_RECORDS;
     },
   };
 }
