@@ -1,15 +1,48 @@
+import { NOTHING_USED } from '@baobab/core/domain/measures.ts';
 import { isInference } from '@baobab/core/domain/operations.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import type { RequestSink } from '@baobab/core/ports/request-log.ts';
+import { type ErrorCode, KINDS } from '@baobab/core/errors/kinds.ts';
+import type { RequestEntry, RequestSink } from '@baobab/core/ports/request-log.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import type { Metrics } from '../../metrics/metrics.ts';
-import { entryOf } from '../request/request-entry.ts';
 import { writesLevel } from '../request/request-logger.ts';
-import { createRecord, type RequestRecord } from '../request/request-record.ts';
+import { createRecord, principalOf, type RequestRecord } from '../request/request-record.ts';
 import { textOf } from '../request/request-text.ts';
 import { createRunningRequests } from '../request/running-requests.ts';
+
+const NO_ATTEMPTS: RequestEntry['attempts'] = [];
+
+/** What the list of requests holds about a request that has ended. */
+function entryOf(
+  request: FastifyRequest,
+  { endpoint, status, durationMs }: Pick<RequestEntry, 'endpoint' | 'status' | 'durationMs'>,
+): RequestEntry {
+  const { record } = request;
+  const { account, key } = principalOf(request);
+  const code = status === 499 ? 'client_cancelled' : record.errorCode;
+  // A stream that failed has begun with 200.
+  const failed = code !== undefined && status < 400 ? KINDS[code as ErrorCode]?.status : undefined;
+  return {
+    id: request.id,
+    time: Date.now(),
+    accountId: account.id,
+    keyId: key.id,
+    endpoint,
+    model: record.model ?? null,
+    version: record.version ?? null,
+    region: record.region ?? null,
+    status: failed ?? status,
+    code: code ?? null,
+    ...(record.used ?? NOTHING_USED),
+    costNanoUsd: record.costNanoUsd,
+    durationMs: Math.round(durationMs),
+    firstTokenMs: record.firstTokenMs === null ? null : Math.round(record.firstTokenMs),
+    replayed: record.replayed,
+    attempts: record.attempts ?? NO_ATTEMPTS,
+  };
+}
 
 export interface RequestLogOptions {
   metrics: Metrics;
