@@ -21,6 +21,19 @@ export function toBlobError(error: unknown): unknown {
   return isNetwork || name === 'TimeoutError' || name === 'CredentialsProviderError' ? away() : error;
 }
 
+/** Rejects with the errors of the ports. */
+export const send = <T>(call: Promise<T>): Promise<T> =>
+  call.catch((error: unknown) => {
+    throw toBlobError(error);
+  });
+
+/** Undefined when S3 has no such object. */
+export const unlessAbsent = <T>(call: Promise<T>): Promise<T | undefined> =>
+  call.catch((error: unknown) => {
+    if (isAbsent(error)) return undefined;
+    throw toBlobError(error);
+  });
+
 export interface Bucket {
   bucket: string;
   endpoint?: string | undefined;

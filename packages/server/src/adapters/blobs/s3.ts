@@ -14,8 +14,7 @@ import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import type { BlobStore } from '@baobab/core/ports/blobs.ts';
 import { requireBlobKey } from './keys.ts';
-import { send, unlessAbsent } from './s3-calls.ts';
-import { bucketProblem, toBlobError } from './s3-failures.ts';
+import { bucketProblem, send, toBlobError, unlessAbsent } from './s3-failures.ts';
 
 /** An upload holds up to three parts in memory. */
 const PART_BYTES = 8_388_608;
