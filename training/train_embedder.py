@@ -1,6 +1,6 @@
 """Distil English sentence encoders into one small multilingual encoder over parallel sentences, questions and passages.
 
-    python train_embedder.py --prepared PREPARED --tokenizer tokenizer.json --teachers TEACHERS --out OUT --seconds 1100
+    python train_embedder.py --prepared PREPARED --tokenizer tokenizer.json --teachers TEACHERS --start start.npz --out OUT --seconds 1100
 
 The target of every sentence is the vector its English side gets from three teachers together (each centred and
 normalised, put side by side, turned to the principal axes, the leading 384 kept), so that truncated vectors work.
@@ -46,7 +46,7 @@ def main():
     args.add_argument("--lr", type=float, default=4e-4)
     args.add_argument("--word-lr", type=float, default=1e-3)
     args.add_argument("--layers", type=int, default=10)
-    args.add_argument("--start", help="weights of an earlier version (teachers.py) to go on from, instead of those of the last teacher")
+    args.add_argument("--start", required=True, help="weights of an earlier version (teachers.py) to go on from")
     args = args.parse_args()
     prepared, out = Path(args.prepared), Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
@@ -86,8 +86,7 @@ def main():
     log("teacher tokens", len(ids))
     targets = []
     for name, layers, pool_fn in (("minilm", 6, mean_pool), ("bge", 12, cls_pool), ("gte", 12, mean_pool)):
-        published = read_weights(Path(args.teachers) / f"{name}.npz")
-        teacher = load_bert(Bert(30522, layers), published).to(device).eval()
+        teacher = load_bert(Bert(30522, layers), read_weights(Path(args.teachers) / f"{name}.npz")).to(device).eval()
         own_space = embed_all(teacher, flat, pool_fn, batch=2048)
         targets.append(unit(own_space - own_space[: len(english)].mean(0)))
         del teacher
@@ -99,59 +98,35 @@ def main():
     log("variance kept", round(float((t ** 2).sum(1).mean()), 4), "in leading 64/128/256",
         [round(float((t[:, :d] ** 2).sum() / (t ** 2).sum()), 3) for d in (64, 128, 256)])
     t = unit(t)
-    # Least-squares map from the space of the last teacher, whose layers the student starts from.
-    head = torch.linalg.solve((own_space.T @ own_space + 1e-3 * torch.eye(DIM, device=device)).double(), (own_space.T @ t).double()).float()
-    log("head starts at cosine", round(float(F.cosine_similarity(own_space @ head, t).mean()), 4))
     del own_space
 
     # ---- student
-    tok, ttok = Tokenizer.from_str(own), Tokenizer.from_str(theirs)
-    tok.no_padding(), ttok.no_padding()
+    tok = Tokenizer.from_str(own)
+    tok.no_padding()
     tok.enable_truncation(MAX_TOKENS)
     vocab = tok.get_vocab_size()
     student = Bert(vocab, args.layers, head=True)
-    load_bert(student, published, words=False)
-    student.head.weight.data.copy_(head.T.cpu())
-    words = published["embeddings.word_embeddings.weight"]
-    known, unk = ttok.get_vocab(), ttok.token_to_id("[UNK]")
-    pieces = [""] * vocab
-    for s, i in tok.get_vocab().items():
-        pieces[i] = s
-    table = words.mean(0) + words.std(0) * 0.6 * torch.randn(vocab, DIM)
-    split = [e.ids[1:-1] for e in ttok.encode_batch([s.removeprefix("##") for s in pieces])]
-    hits = 0
-    for i, s in enumerate(pieces):
-        if s in known:
-            table[i] = words[known[s]]
-        elif split[i] and unk not in split[i] and s.isascii():
-            table[i] = words[split[i]].mean(0)
-        else:
-            continue
-        hits += 1
-    if args.start:
-        earlier = read_weights(args.start)
-        load_bert(student, earlier, words=False)
-        student.head.weight.data.copy_(earlier["head.weight"])
-        rows = earlier["embeddings.word_embeddings.weight"]
-        table[: len(rows)] = rows
-        # Pieces that the earlier vocabulary lacks.
-        table[len(rows):] = rows.mean(0) + rows.std(0) * 0.6 * torch.randn(vocab - len(rows), DIM)
+    earlier = read_weights(args.start)
+    load_bert(student, earlier, words=False)
+    student.head.weight.data.copy_(earlier["head.weight"])
+    rows = earlier["embeddings.word_embeddings.weight"]
+    # Pieces that the earlier vocabulary lacks start at random.
+    table = torch.cat([rows, rows.mean(0) + rows.std(0) * 0.6 * torch.randn(vocab - len(rows), DIM)])
     student.word.weight.data.copy_(table)
     student.to(device)
-    log("student", sum(p.numel() for p in student.parameters()), "parameters; rows started from the teacher", hits)
+    log("student", sum(p.numel() for p in student.parameters()), "parameters")
 
     store = Store(device)
     en, asked, told, pivot = (store.add(*gathered(pending.pop(name))) for name in ("english", "queries", "passages", "pivots"))
     views = [store.add(*gathered(pending.pop("foreign0")))]
     store.seal()
-    if args.start:
-        # The targets have axes of their own in each training: the head turns to the new ones.
-        sample = rng.choice(len(english), min(len(english), 100_000), replace=False)
-        vectors = torch.cat([student_means(student, store, en, sample[i:i + 2000]) for i in range(0, len(sample), 2000)])
-        goal = t[torch.from_numpy(sample).to(device)]
-        turn = torch.linalg.solve((vectors.T @ vectors + 1e-3 * torch.eye(DIM, device=device)).double(), (vectors.T @ goal).double()).float()
-        student.head.weight.data.copy_(turn.T @ student.head.weight.data)
-        log("start at cosine", round(float(F.cosine_similarity(vectors, goal).mean()), 4), "turned", round(float(F.cosine_similarity(vectors @ turn, goal).mean()), 4))
+    # The targets have axes of their own in each training: the head turns to the new ones.
+    sample = rng.choice(len(english), min(len(english), 100_000), replace=False)
+    vectors = torch.cat([student_means(student, store, en, sample[i:i + 2000]) for i in range(0, len(sample), 2000)])
+    goal = t[torch.from_numpy(sample).to(device)]
+    turn = torch.linalg.solve((vectors.T @ vectors + 1e-3 * torch.eye(DIM, device=device)).double(), (vectors.T @ goal).double()).float()
+    student.head.weight.data.copy_(turn.T @ student.head.weight.data)
+    log("start at cosine", round(float(F.cosine_similarity(vectors, goal).mean()), 4), "turned", round(float(F.cosine_similarity(vectors @ turn, goal).mean()), 4))
     eid, lang = columns["eid"].astype(np.int64), columns["lang"]
     draw = Draw(columns["weight"], rng)
     log("tokens per text: English", round(float(en.length.mean()), 1), "foreign", round(float(views[0].length.mean()), 1),

@@ -6,12 +6,12 @@
 vectors, so that a model is asked once for each text; --minutes stops a long run, and the same command goes on where it stopped.
 card.py writes the tables of the model cards and docs/models.md from the file."""
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import figures
 import sets
 from backends import Service
 from cache import Kept, OutOfTime
@@ -47,14 +47,13 @@ def main():
     args.add_argument("--cache", help="directory for vectors")
     args.add_argument("--minutes", type=float, help="stop after so long")
     args = args.parse_args()
-    report = json.loads(Path(args.json).read_text()) if args.json and Path(args.json).exists() else {}
+    report = figures.read(args.json)
     deadline = time.monotonic() + 60 * args.minutes if args.minutes else None
     parts = args.only.split(",")
     models = args.models.split(",") if args.models else [BM25, *versions_of_ours(args.service, args.key), *OTHERS]
 
     def save():
-        if args.json:
-            Path(args.json).write_text(json.dumps(report, indent=1, sort_keys=True) + "\n")
+        figures.write(args.json, report)
 
     try:
         for model in models:

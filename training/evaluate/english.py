@@ -5,12 +5,12 @@
 An answer counts as right when it contains one of the expected words. The questions are few and easy: they show what a fine-tuning cost, not
 how good a model is."""
 import argparse
-import json
 import re
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import figures
 from speed import Client
 
 QUESTIONS = [
@@ -49,7 +49,7 @@ def main():
     args.add_argument("--show", action="store_true", help="print every answer")
     args = args.parse_args()
     client = Client(args.service, args.key)
-    report = json.loads(Path(args.json).read_text()) if args.json and Path(args.json).exists() else {}
+    report = figures.read(args.json)
     for model in args.models.split(","):
         right = 0
         for question, expected in QUESTIONS:
@@ -62,8 +62,7 @@ def main():
                 print("+" if good else "-", question, "|", " ".join(answer.split()), flush=True)
         report.setdefault("plain English", {})[model] = {"right": right, "questions": len(QUESTIONS)}
         print(f"{model}: {right} of {len(QUESTIONS)}", flush=True)
-    if args.json:
-        Path(args.json).write_text(json.dumps(report, indent=1, sort_keys=True) + "\n")
+    figures.write(args.json, report)
 
 
 if __name__ == "__main__":

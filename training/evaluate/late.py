@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+import figures
 import sets
 from backends import Direct, Service
 from cache import Kept
@@ -113,11 +114,11 @@ def main():
         best = np.mean([ndcg(sorted(order, key=lambda p: -wanted[i].get(p, 0)), wanted[i]) for i, order in enumerate(orders)])
         print(f"{name}: {np.mean(found):.4f} over {len(found)} queries; by {by} {before:.4f}, best order {best:.4f}", flush=True)
         if args.json:
-            report = json.loads(Path(args.json).read_text())
+            report = figures.read(args.json)
             ranked = report.setdefault("rerank", {})
             ranked.setdefault(args.name, {})[name] = float(np.mean(found))
             ranked.setdefault("candidates", {})[name] = {"by": by, "ndcg@10": float(before), "best": float(best)}
-            Path(args.json).write_text(json.dumps(report, indent=1, sort_keys=True) + "\n")
+            figures.write(args.json, report)
         if args.queries:
             rerank = Service(args.service, args.name, args.key).rerank
             served = [ndcg(by_scores(order, rerank(queries[i], [passages[p] or "." for p in order])), wanted[i]) for i, order in enumerate(orders[:args.queries])]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+import figures
 import sets
 from backends import Direct, Service
 from late import TokenEncoder, by_scores, match, nearest, rewritten
@@ -58,9 +59,9 @@ def main():
                 found["late interaction"].append(ndcg(by_scores(order, scores), right))
         print(name, len(queries), "queries", {k: round(float(np.mean(v)), 4) for k, v in found.items() if v}, flush=True)
         if args.json:
-            report = json.loads(Path(args.json).read_text())
-            report["rerank"].setdefault(args.name, {})[name] = float(np.mean(found[args.name]))
-            Path(args.json).write_text(json.dumps(report, indent=1, sort_keys=True) + "\n")
+            report = figures.read(args.json)
+            report.setdefault("rerank", {}).setdefault(args.name, {})[name] = float(np.mean(found[args.name]))
+            figures.write(args.json, report)
         if args.queries:
             rerank = Service(args.service, args.name, args.key).rerank
             served = [ndcg(by_scores(order, rerank(q, [passages[p] or "." for p in order])), right)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import figures
 import sets
 from languages import NAMES
 from metrics import chrf
@@ -61,7 +62,7 @@ def main():
     answers = Answers(Client(args.service, args.key), args.cache, time.monotonic() + 60 * args.minutes if args.minutes else None)
     corpus = sets.flores(args.data)
     rows = [i * len(corpus["eng"]) // args.sentences for i in range(args.sentences)]
-    report = json.loads(Path(args.json).read_text()) if args.json and Path(args.json).exists() else {}
+    report = figures.read(args.json)
     ways = [way for language in args.languages.split(",") for way in (("eng", language), (language, "eng"))]
     for source, target in ways:
         asked, wanted = ([corpus[l][i] for i in rows] for l in (source, target))
@@ -75,8 +76,7 @@ def main():
             score = chrf(texts, wanted)
             report.setdefault("chrF", {}).setdefault(model, {})[f"{source}-{target}"] = {"chrF": score, "sentences": len(rows)}
             print(f"{source}-{target} {model:45} chrF {score:.1f} over {len(rows)} sentences; first: {texts[0][:100]!r}", flush=True)
-        if args.json:
-            Path(args.json).write_text(json.dumps(report, indent=1, sort_keys=True) + "\n")
+        figures.write(args.json, report)
 
 
 if __name__ == "__main__":
