@@ -6,6 +6,7 @@ import { PROCESSOR } from '@baobab/core/engine/driver.ts';
 import { describe, expect, it } from 'vitest';
 import { llama } from '../../engines/src/llama/driver.ts';
 import { onnx } from '../../engines/src/onnx/driver.ts';
+import { drivers, LOCAL_DRIVERS } from './drivers.ts';
 
 const automatic = { onnxProcesses: 0, onnxThreads: 0, llamaThreads: 0, llamaSequences: 0, llamaGpu: 'auto' } as const;
 const onCores = (cores: number) => ({
@@ -131,4 +132,8 @@ describe('the memory planned for CLIP', () => {
     expect(planned / 749e6).toBeGreaterThan(0.95);
     expect(planned / 749e6).toBeLessThan(1.1);
   });
+});
+
+it('has every local driver in the list for servers without the engines', () => {
+  expect(drivers.filter(({ local }) => local !== undefined).map(({ name }) => name)).toEqual(LOCAL_DRIVERS);
 });

@@ -20,8 +20,9 @@ export async function ifInstalled<Module>(load: () => Promise<Module>): Promise<
 
 const local: readonly Driver[] | undefined = (await ifInstalled(() => import('@baobab/engines/drivers.ts')))?.drivers;
 
-/** The catalog describes their models, and upstreams can serve them. */
-const absent = ['onnx', 'llama'].map((name) => ({ name, tasks: {}, settings: {}, isAbsent: true }));
+/** For servers without the engines: the catalog describes models of these drivers, and upstreams can serve them. */
+export const LOCAL_DRIVERS = ['onnx', 'llama'];
+const absent = LOCAL_DRIVERS.map((name) => ({ name, tasks: {}, settings: {}, isAbsent: true }));
 
 export const drivers: readonly Driver[] = [...(local ?? absent), remote];
 

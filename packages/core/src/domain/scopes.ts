@@ -2,10 +2,8 @@ export const INFERENCE_SCOPES = ['chat', 'embeddings', 'rerank', 'audio'] as con
 export const SCOPES = [...INFERENCE_SCOPES, 'files', 'batches', 'models', 'usage', 'prompts', 'keys', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-const ON_PURPOSE: readonly Scope[] = ['prompts', 'keys', 'admin'];
-
-/** A key that reads stored prompts, creates other keys or administers the service is made on purpose. */
-export const DEFAULT_SCOPES: readonly Scope[] = SCOPES.filter((scope) => !ON_PURPOSE.includes(scope));
+/** A key that reads stored prompts, creates other keys or administers the service is made on purpose, and so is one with a scope to come. */
+export const DEFAULT_SCOPES: readonly Scope[] = [...INFERENCE_SCOPES, 'files', 'batches', 'models', 'usage'];
 
 /** `inference` means all four inference scopes. Throws on an unknown name. */
 export function parseScopes(names: readonly string[]): Scope[] {
