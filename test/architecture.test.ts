@@ -59,7 +59,7 @@ const SERVER: Record<string, Arrows> = {
   validation: { code: ['runtime'] },
   drivers: { code: ['upstreams', 'engines'], types: ['engine'] },
   config: { code: ['validation', 'runtime', 'drivers', 'upstreams'] },
-  catalog: { code: ['domain', 'validation', 'runtime', 'engine', 'drivers'] },
+  catalog: { code: ['domain', 'validation', 'runtime', 'engine', 'drivers', 'upstreams'] },
   adapters: { code: ['ports', 'domain', 'errors', 'runtime'] },
   models: { code: ['errors', 'runtime'], types: ['domain', 'ports'] },
   control: { code: ['runtime'], types: ['engine'] },

@@ -1,11 +1,18 @@
+import { MODALITIES } from '@baobab/core/domain/model.ts';
 import type { ChatMessage, ToolDefinition } from '@baobab/core/engine/engine.ts';
-import { fieldsOf } from '../answer-fields.ts';
+import { fieldsOf, sizeOf } from '../answer-fields.ts';
 import type { Dialect } from './dialect.ts';
 import { openai } from './openai.ts';
 
 /** Another Baobab. Its errors have our codes, which `error-answer.ts` knows. */
 export const baobab: Dialect = {
   ...openai,
+  async recognise(_probe, listed) {
+    const { modality: named, context_length, dimensions, capabilities } = await listed();
+    const modality = MODALITIES.find((each) => each === named);
+    const vision = fieldsOf(capabilities).vision === true;
+    return modality && { modality, contextLength: sizeOf(context_length), dimensions: sizeOf(dimensions), vision };
+  },
   errors: { beforeLimit: /at most/, beforeTokens: /'[^']*' has/ },
   /** It lists slugs without versions. */
   listedNames: (model) => [model, `${model}:latest`, ...model.split('@', 1)],

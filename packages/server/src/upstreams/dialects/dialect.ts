@@ -1,3 +1,4 @@
+import type { Modality } from '@baobab/core/domain/model.ts';
 import type {
   ChatRequest,
   EmbeddingInput,
@@ -65,8 +66,32 @@ export type ErrorWords = Partial<
 
 export type Reasoning = NonNullable<ChatRequest['reasoningEffort']>;
 
+/** A model in the list of a server. */
+export type ListedModel = { id: string } & Readonly<Record<string, unknown>>;
+
+/** What a server says about its model. */
+export interface ModelFacts {
+  /** Of a server that lists no models. */
+  name?: string | undefined;
+  modality?: Modality | undefined;
+  contextLength?: number | undefined;
+  dimensions?: number | undefined;
+  vision?: boolean | undefined;
+  /** It does not say whether its one model makes vectors, and refuses to unless it was started for it: asking is safe. */
+  mayEmbed?: boolean | undefined;
+  /** What was assumed, for the operator. */
+  notes?: readonly string[] | undefined;
+}
+
+/** Gets the JSON object at a route beside `/v1`; undefined unless the server has it. */
+export type Probe = (route: string, body?: object) => Promise<Record<string, unknown> | undefined>;
+
 /** All that is special about one kind of server. `openai.ts` has what most have in common. */
 export interface Dialect {
+  /** For `models add`: what a server of this kind says about the model that is added. Undefined: the server is of another kind. */
+  readonly recognise:
+    | ((probe: Probe, listed: () => Promise<ListedModel>) => Promise<ModelFacts | undefined>)
+    | undefined;
   readonly errors: ErrorWords;
 
   /** Servers without such a route count as alive. */

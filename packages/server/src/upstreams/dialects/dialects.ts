@@ -6,8 +6,8 @@ import { openai } from './openai.ts';
 import { tei } from './tei.ts';
 import { vllm } from './vllm.ts';
 
-/** Every kind of upstream, by its name in the configuration. A new one is added here and nowhere else. */
-const DIALECTS = { openai, vllm, tei, 'llama-server': llamaServer, ollama, baobab } satisfies Record<string, Dialect>;
+/** Every kind of upstream, by its name in the configuration. A new one is added here and nowhere else. `models add` tries them in this order. */
+const DIALECTS = { openai, tei, baobab, vllm, ollama, 'llama-server': llamaServer } satisfies Record<string, Dialect>;
 
 export type UpstreamKind = keyof typeof DIALECTS;
 export const UPSTREAM_KINDS = Object.keys(DIALECTS) as UpstreamKind[];

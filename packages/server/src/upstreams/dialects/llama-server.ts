@@ -1,4 +1,4 @@
-import { fieldsOf } from '../answer-fields.ts';
+import { fieldsOf, sizeOf } from '../answer-fields.ts';
 import { templateReasoning, wireMessage, wireTool, wireToolChoice } from '../chat/wire.ts';
 import type { Dialect } from './dialect.ts';
 import { openai } from './openai.ts';
@@ -10,6 +10,20 @@ const tokensIn = (answer: unknown): number | undefined => {
 
 export const llamaServer: Dialect = {
   ...openai,
+  async recognise(probe, listed) {
+    const { owned_by, meta, architecture } = await listed();
+    const props = await probe('/props');
+    if (owned_by !== 'llamacpp' && props === undefined) return undefined;
+    const { n_ctx, n_ctx_train, n_embd } = fieldsOf(meta);
+    const inputs = fieldsOf(architecture).input_modalities;
+    return {
+      // The context of one request; the model itself may have been made for more.
+      contextLength: sizeOf(fieldsOf(props?.default_generation_settings).n_ctx) ?? sizeOf(n_ctx) ?? sizeOf(n_ctx_train),
+      dimensions: sizeOf(n_embd),
+      vision: Array.isArray(inputs) && inputs.includes('image'),
+      mayEmbed: true,
+    };
+  },
   errors: {
     // With 500 for an embedding over its physical batch.
     tooLong: /too large to process|physical batch size/,

@@ -1,14 +1,15 @@
 import type { ChatMessage, ChatRequest, ToolChoice, ToolDefinition } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import { countOf, fieldsOf } from '../answer-fields.ts';
+import { countOf, fieldsOf, sizeOf } from '../answer-fields.ts';
 import { commonReasoning, wireTool } from '../chat/wire.ts';
 import { embeddingsOf, vectorOf } from '../embedding/answer.ts';
-import type { BeforeChat, Dialect } from './dialect.ts';
+import type { BeforeChat, Dialect, ListedModel, ModelFacts, Probe } from './dialect.ts';
 import { openai } from './openai.ts';
 
 /** Its OpenAI-style routes silently truncate; its own can be told not to. */
 export const ollama: Dialect = {
   ...openai,
+  recognise,
   errors: {
     unfit: /^"[^"]+" does not support (?:chat|generate)\b/,
     noTools: /does not support tools/,
@@ -31,6 +32,35 @@ export const ollama: Dialect = {
       : undefined;
   },
 };
+
+/** Its context, unless `num_ctx` of the model or OLLAMA_CONTEXT_LENGTH says otherwise. It silently cuts longer prompts. */
+const ASSUMED_CONTEXT = 4096;
+
+async function recognise(probe: Probe, listed: () => Promise<ListedModel>): Promise<ModelFacts | undefined> {
+  const { id } = await listed();
+  if ((await probe('/api/version')) === undefined) return undefined;
+  const { model_info, parameters, capabilities } = (await probe('/api/show', { model: id })) ?? {};
+  const { models } = (await probe('/api/ps')) ?? {};
+  const info = Object.entries(fieldsOf(model_info));
+  const sizeIn = (ending: string) => sizeOf(info.find(([name]) => name.endsWith(ending))?.[1]);
+  const loaded: unknown[] = Array.isArray(models) ? models : [];
+  const running = sizeOf(loaded.map(fieldsOf).find(({ name }) => name === id)?.context_length);
+  const configured = sizeOf(Number(/^num_ctx\s+(\d+)/m.exec(String(parameters))?.[1]));
+  const most = sizeIn('.context_length') ?? ASSUMED_CONTEXT;
+  const isAssumed = running === undefined && configured === undefined && most > ASSUMED_CONTEXT;
+  const abilities: unknown[] = Array.isArray(capabilities) ? capabilities : [];
+  return {
+    modality: abilities.includes('embedding') ? 'embedding' : abilities.includes('completion') ? 'chat' : undefined,
+    contextLength: Math.min(most, running ?? configured ?? ASSUMED_CONTEXT),
+    dimensions: sizeIn('.embedding_length'),
+    vision: abilities.includes('vision'),
+    notes: isAssumed
+      ? [
+          `Ollama runs it with a context of ${ASSUMED_CONTEXT} tokens by default; if yours is larger, add the model with --context-length`,
+        ]
+      : [],
+  };
+}
 
 /** It ignores the choice of a tool: it gets a named tool alone, and no tools if none may be called. */
 function offeredTools(tools: readonly ToolDefinition[], choice: ToolChoice | undefined): readonly ToolDefinition[] {

@@ -16,6 +16,7 @@ export const postEmbeddings = (body: object) => ({
 
 /** OpenAI, and every server that follows its API without rules of its own. */
 export const openai: Dialect = {
+  recognise: undefined,
   errors: {
     tooLong:
       /maximum (?:context|model) length|context[ _](?:length|size|window)|exceeds? (?:the )?(?:maximum|limit).*tokens/,

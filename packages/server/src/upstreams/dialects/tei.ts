@@ -1,4 +1,4 @@
-import { countOf } from '../answer-fields.ts';
+import { countOf, fieldsOf, sizeOf } from '../answer-fields.ts';
 import { commonReasoning } from '../chat/wire.ts';
 import { embeddingsOf, vectorOf } from '../embedding/answer.ts';
 import type { Dialect } from './dialect.ts';
@@ -10,6 +10,15 @@ const INPUTS_PER_CALL = 32;
 /** Hugging Face's text-embeddings-inference. Its OpenAI-style routes silently truncate; its own can be told not to. */
 export const tei: Dialect = {
   ...openai,
+  /** It lists no models in most versions. */
+  async recognise(probe) {
+    const { model_id, model_type, max_input_length } = (await probe('/info')) ?? {};
+    if (typeof model_id !== 'string' || model_type === undefined) return undefined;
+    // Such as `{"embedding": {…}}` or `{"reranker": {…}}`.
+    const type = typeof model_type === 'string' ? model_type : Object.keys(fieldsOf(model_type))[0];
+    const modality = type === 'embedding' ? 'embedding' : 'rerank';
+    return { name: model_id, modality, contextLength: sizeOf(max_input_length) };
+  },
   errors: {
     tooLong: /must have less than \d+ (?:tokens|characters)/,
     beforeLimit: /less than/,

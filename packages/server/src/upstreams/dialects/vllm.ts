@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { fieldsOf } from '../answer-fields.ts';
+import { fieldsOf, sizeOf } from '../answer-fields.ts';
 import { templateReasoning, wireImage, wireMessage, wireTool } from '../chat/wire.ts';
 import type { Dialect } from './dialect.ts';
 import { openai, postEmbeddings } from './openai.ts';
@@ -11,6 +11,11 @@ const tokensIn = (answer: unknown): number | undefined => {
 
 export const vllm: Dialect = {
   ...openai,
+  async recognise(_probe, listed) {
+    const { owned_by, max_model_len } = await listed();
+    if (owned_by !== 'vllm' && max_model_len === undefined) return undefined;
+    return { contextLength: sizeOf(max_model_len), mayEmbed: true };
+  },
   errors: {
     tooLong: /cannot be greater than max_(?:model_len|total_tokens)/,
     beforeLimit: /max_total_tokens=|max_model_len=/,
