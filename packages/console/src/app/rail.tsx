@@ -3,7 +3,7 @@ import { keptSearch } from '../address/range.ts';
 import { changeSearch, href, usePlace } from '../address/router.ts';
 import { useAccounts, useHealth } from '../api/queries.ts';
 import { ALL_ACCOUNTS, signOut, useAccountFilter, useSession } from '../api/session.ts';
-import { Select } from '../components/controls.tsx';
+import { Select } from '../components/choices.tsx';
 import { toastFailure } from '../components/feedback.tsx';
 import { Icon, type IconName, Mark } from '../components/icon.tsx';
 import { hasKeyboard, paletteKeys } from '../components/keyboard.ts';

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { href, navigate, usePlace } from '../address/router.ts';
 import { closeEvents, openEvents, useConnected } from '../api/events.ts';
 import { useAccountFilter, useSession } from '../api/session.ts';
-import { Button, LinkButton } from '../components/controls.tsx';
+import { Button, LinkButton } from '../components/button.tsx';
 import { Empty, Failure } from '../components/feedback.tsx';
 import { Icon, Mark } from '../components/icon.tsx';
 import { Dialog } from '../components/overlay.tsx';

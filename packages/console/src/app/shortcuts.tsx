@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { keptSearch } from '../address/range.ts';
 import { href, navigate } from '../address/router.ts';
-import { Button } from '../components/controls.tsx';
+import { Button } from '../components/button.tsx';
 import { paletteKeys, sendKeys } from '../components/keyboard.ts';
 import { Modal } from '../components/overlay.tsx';
 import { applyTheme } from '../components/theme.ts';

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { ApiFailure } from '../api/client.ts';
 import { signIn } from '../api/session.ts';
 import type { Session } from '../api/types.ts';
-import { Field } from '../components/controls.tsx';
+import { Field } from '../components/fields.tsx';
 import { Mark } from '../components/icon.tsx';
 import { texts } from '../texts/en/texts.ts';
 

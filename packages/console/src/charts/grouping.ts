@@ -92,7 +92,7 @@ export function groupSeries(
   const series = new Map<string, Series>(
     own.map(({ id, label }, hue) => [
       id,
-      { id, label: group === '' ? (texts.usage.metrics[metric] ?? '') : label, hue, values: empty() },
+      { id, label: group === '' ? texts.usage.metrics[metric] : label, hue, values: empty() },
     ]),
   );
   const rest: Series = { id: '…', label: `${texts.figures.other} (${others.length})`, hue: -1, values: empty() };

@@ -3,7 +3,8 @@ import { useEffect, useState } from 'preact/hooks';
 import { ApiFailure } from '../api/client.ts';
 import { percent } from '../format/numbers.ts';
 import { texts } from '../texts/en/texts.ts';
-import { Button, Copyable } from './controls.tsx';
+import { Button } from './button.tsx';
+import { Copyable } from './copying.tsx';
 import { Icon, type IconName } from './icon.tsx';
 
 export type BadgeTone = 'plain' | 'good' | 'warn' | 'bad' | 'info';

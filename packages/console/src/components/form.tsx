@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiFailure } from '../api/client.ts';
 import { texts } from '../texts/en/texts.ts';
-import { Button } from './controls.tsx';
+import { Button } from './button.tsx';
 import { toast, toastFailure } from './feedback.tsx';
 
 const isAbout = (error: ApiFailure, field: string): boolean =>

@@ -4,7 +4,7 @@ import type { Pages } from '../api/pages.ts';
 import type { List } from '../api/types.ts';
 import { full } from '../format/numbers.ts';
 import { texts } from '../texts/en/texts.ts';
-import { Button } from './controls.tsx';
+import { Button } from './button.tsx';
 import { Empty, Failure, toastFailure } from './feedback.tsx';
 import { Table, type TableProps, TableSkeleton } from './table.tsx';
 

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import { texts } from '../texts/en/texts.ts';
-import { Button } from './controls.tsx';
+import { Button } from './button.tsx';
 
 interface DialogProps {
   class: string;

@@ -3,7 +3,10 @@ import { type Range, setCustomRange } from '../address/range.ts';
 import { changeSearch } from '../address/router.ts';
 import { localTimeZone, shortTime } from '../format/times.ts';
 import { texts } from '../texts/en/texts.ts';
-import { Button, Field, optionsOf, Select } from './controls.tsx';
+import { labelOf } from '../texts/label-of.ts';
+import { Button } from './button.tsx';
+import { optionsOf, Select } from './choices.tsx';
+import { Field } from './fields.tsx';
 import { Modal } from './overlay.tsx';
 
 const PRESETS = ['24h', 'yesterday', '7d', 'month', '30d', '90d'];
@@ -43,7 +46,7 @@ export function RangeFilter({ range, presets = PRESETS, buckets = false, zone = 
         value={range.name}
         onValue={choose}
         options={[
-          ...presets.map((value) => ({ value, label: texts.range.presets[value] ?? value })),
+          ...presets.map((value) => ({ value, label: labelOf(texts.range.presets, value) })),
           { value: 'custom', label: custom },
         ]}
       />

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { changeSearch, usePlace } from '../address/router.ts';
 import { texts } from '../texts/en/texts.ts';
-import { Button } from './controls.tsx';
+import { Button } from './button.tsx';
 import { Icon } from './icon.tsx';
 
 export interface Column<T> {

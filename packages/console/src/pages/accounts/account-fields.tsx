@@ -1,6 +1,6 @@
 import type { ApiFailure } from '../../api/client.ts';
 import type { Account } from '../../api/types.ts';
-import { TextField } from '../../components/controls.tsx';
+import { TextField } from '../../components/fields.tsx';
 import { errorAt } from '../../components/form.tsx';
 import { texts } from '../../texts/en/texts.ts';
 import { emptyLimits, LIMIT_FIELDS, LimitFields, type Limits, limitsOf, limitsToWire } from '../keys/limit-fields.tsx';

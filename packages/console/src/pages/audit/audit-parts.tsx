@@ -4,6 +4,7 @@ import { Badge, type BadgeTone } from '../../components/feedback.tsx';
 import { moneyExact } from '../../format/numbers.ts';
 import { dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
+import { labelOf } from '../../texts/label-of.ts';
 
 const { audit } = texts;
 
@@ -13,7 +14,7 @@ function toneOf(action: string): BadgeTone {
 }
 
 export function Action({ action }: { action: string }) {
-  return <Badge tone={toneOf(action)}>{audit.actions[action] ?? action}</Badge>;
+  return <Badge tone={toneOf(action)}>{labelOf(audit.actions, action)}</Badge>;
 }
 
 /** The key, the user of a command, or the server. Members are not told which operator it was. */
@@ -34,7 +35,7 @@ export function Named({ name, account }: { name: string; account: string | null 
 }
 
 export function from({ via, address }: AuditEntry): string {
-  const name = audit.vias[via] ?? via;
+  const name = labelOf(audit.vias, via);
   return address === null ? name : `${name} · ${address}`;
 }
 
@@ -46,7 +47,7 @@ export function valueText(field: string, value: AuditValue, zone: string): strin
   return field.endsWith('_at') ? `${dateTime(value, zone)} ${zone}` : value;
 }
 
-export const fieldName = (field: string): string => audit.fieldNames[field] ?? field;
+export const fieldName = (field: string): string => labelOf(audit.fieldNames, field);
 
 /** Something new had no values before. */
 export const isNew = ({ action }: AuditEntry): boolean => /\.(created|added)$/.test(action);

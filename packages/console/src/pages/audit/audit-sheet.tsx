@@ -3,13 +3,15 @@ import { href } from '../../address/router.ts';
 import { useAuditEntry } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import type { AuditEntry } from '../../api/types.ts';
-import { Copyable, LinkButton } from '../../components/controls.tsx';
+import { LinkButton } from '../../components/button.tsx';
+import { Copyable } from '../../components/copying.tsx';
 import { type Detail, Details } from '../../components/details.tsx';
 import { Failure } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
 import { dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
+import { labelOf } from '../../texts/label-of.ts';
 import { actorName, fieldName, isNew, valueText } from './audit-parts.tsx';
 
 export interface AuditSheetProps {
@@ -28,7 +30,7 @@ export function AuditSheet({ id, time, known, zone, onClose }: AuditSheetProps) 
   const { audit } = texts;
   return (
     <Sheet
-      title={entry === undefined ? audit.title : (audit.actions[entry.action] ?? entry.action)}
+      title={entry === undefined ? audit.title : labelOf(audit.actions, entry.action)}
       about={<Copyable text={id} />}
       onClose={onClose}
     >
@@ -57,7 +59,7 @@ function Facts({ entry, zone }: { entry: AuditEntry; zone: string }) {
   const rows: Detail[] = [
     [audit.columns.time, `${dateTime(entry.time, zone)} ${zone}`],
     [
-      audit.targets[target.type] ?? target.type,
+      labelOf(audit.targets, target.type),
       // Members have no page of accounts.
       target.type === 'account' && !admin ? (
         name
@@ -75,7 +77,7 @@ function Facts({ entry, zone }: { entry: AuditEntry; zone: string }) {
         {actor.account_name && <span class="muted"> · {actor.account_name}</span>}
       </span>,
     ],
-    [audit.via, audit.vias[entry.via] ?? entry.via],
+    [audit.via, labelOf(audit.vias, entry.via)],
     entry.address !== null && [
       audit.address,
       <span key="address" class="mono">

@@ -3,6 +3,7 @@ import { Badge, type BadgeTone, Meter } from '../../components/feedback.tsx';
 import { full } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
+import { labelOf } from '../../texts/label-of.ts';
 
 const TONES: Record<string, BadgeTone> = {
   completed: 'good',
@@ -25,7 +26,7 @@ export const took = (batch: Batch): string | undefined => {
 };
 
 export function BatchStatus({ batch: { status } }: { batch: Batch }) {
-  return <Badge tone={TONES[status] ?? 'plain'}>{texts.batches.statuses[status] ?? status}</Badge>;
+  return <Badge tone={TONES[status] ?? 'plain'}>{labelOf(texts.batches.statuses, status)}</Badge>;
 }
 
 /** `withFailed`: where no column beside it has them. On phones there is none. */

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { call } from '../../api/client.ts';
 import { queryClient } from '../../api/query.ts';
 import type { Engine } from '../../api/types.ts';
-import { Button } from '../../components/controls.tsx';
+import { Button } from '../../components/button.tsx';
 import { toast, toastFailure } from '../../components/feedback.tsx';
 import { texts } from '../../texts/en/texts.ts';
 

@@ -1,6 +1,6 @@
 import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
 import { useEngines } from '../../api/queries.ts';
-import { optionsOf, Segments } from '../../components/controls.tsx';
+import { optionsOf, Segments } from '../../components/choices.tsx';
 import { Empty } from '../../components/feedback.tsx';
 import { Listing } from '../../components/listing.tsx';
 import { Sheet } from '../../components/overlay.tsx';

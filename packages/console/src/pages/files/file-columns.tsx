@@ -1,6 +1,7 @@
 import { href } from '../../address/router.ts';
 import type { StoredFile } from '../../api/types.ts';
-import { Button, CopyButton, LinkButton } from '../../components/controls.tsx';
+import { Button, LinkButton } from '../../components/button.tsx';
+import { CopyButton } from '../../components/copying.tsx';
 import type { Column } from '../../components/table.tsx';
 import { bytes, full } from '../../format/numbers.ts';
 import { ago, dateTime } from '../../format/times.ts';

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
-import { CodeBlock, optionsOf, Segments } from '../../components/controls.tsx';
+import { optionsOf, Segments } from '../../components/choices.tsx';
+import { CodeBlock } from '../../components/copying.tsx';
 import { texts } from '../../texts/en/texts.ts';
 import { LANGUAGES, type Language } from './snippets.ts';
 

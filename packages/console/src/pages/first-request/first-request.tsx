@@ -1,6 +1,6 @@
 import { href } from '../../address/router.ts';
 import { useModels } from '../../api/queries.ts';
-import { LinkButton } from '../../components/controls.tsx';
+import { LinkButton } from '../../components/button.tsx';
 import { Empty } from '../../components/feedback.tsx';
 import { texts } from '../../texts/en/texts.ts';
 import { CodeExamples } from './code-examples.tsx';

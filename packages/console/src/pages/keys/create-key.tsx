@@ -6,10 +6,12 @@ import { keysPath, useAccounts } from '../../api/queries.ts';
 import { queryClient } from '../../api/query.ts';
 import { useAccountFilter, useSession } from '../../api/session.ts';
 import type { NewKey } from '../../api/types.ts';
-import { optionsOf, Segments, Select, TextArea, TextField } from '../../components/controls.tsx';
+import { optionsOf, Segments, Select } from '../../components/choices.tsx';
+import { TextArea, TextField } from '../../components/fields.tsx';
 import { errorAt, Form, useForm } from '../../components/form.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { texts } from '../../texts/en/texts.ts';
+import { labelOf } from '../../texts/label-of.ts';
 import { CHOICES, READ_SCOPES } from './key-parts.tsx';
 import { emptyLimits, LIMIT_FIELDS, LimitFields, limitsToWire } from './limit-fields.tsx';
 import { useUnmatchedModels } from './unmatched-models.ts';
@@ -106,7 +108,7 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
               {[...CHOICES, ...(admin ? ['admin'] : [])].map((scope) => (
                 <label key={scope} class="check">
                   <input type="checkbox" checked={scopes.includes(scope)} onChange={() => toggle(scope)} />
-                  {texts.keys.scopeNames[scope] ?? scope}
+                  {labelOf(texts.keys.scopeNames, scope)}
                 </label>
               ))}
             </div>

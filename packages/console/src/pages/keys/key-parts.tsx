@@ -2,6 +2,7 @@ import { DEFAULT_SCOPES, SCOPES } from '@baobab/core/domain/scopes.ts';
 import type { Key } from '../../api/types.ts';
 import { Badge } from '../../components/feedback.tsx';
 import { texts } from '../../texts/en/texts.ts';
+import { labelOf } from '../../texts/label-of.ts';
 
 /** Scopes of a key that reads but runs nothing. */
 export const READ_SCOPES = ['models', 'usage'];
@@ -24,7 +25,7 @@ export function KeyStatus({ keyRecord, now }: { keyRecord: Key; now: number }) {
 }
 
 export function KeyRights({ keyRecord: { scopes } }: { keyRecord: Pick<Key, 'scopes'> }) {
-  const names = scopes.map((scope) => texts.keys.scopeNames[scope] ?? scope).join(', ');
+  const names = scopes.map((scope) => labelOf(texts.keys.scopeNames, scope)).join(', ');
   if (scopes.includes('admin'))
     return (
       <span title={names}>

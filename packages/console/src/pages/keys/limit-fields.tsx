@@ -1,5 +1,5 @@
 import type { ApiFailure } from '../../api/client.ts';
-import { TextField } from '../../components/controls.tsx';
+import { TextField } from '../../components/fields.tsx';
 import { errorAt } from '../../components/form.tsx';
 import { texts } from '../../texts/en/texts.ts';
 

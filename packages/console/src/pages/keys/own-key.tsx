@@ -1,5 +1,5 @@
 import { useOwnKey } from '../../api/queries.ts';
-import { Copyable } from '../../components/controls.tsx';
+import { Copyable } from '../../components/copying.tsx';
 import { Details } from '../../components/details.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { dateTime } from '../../format/times.ts';

@@ -1,5 +1,6 @@
 import type { NewKey } from '../../api/types.ts';
-import { Button, CodeBlock } from '../../components/controls.tsx';
+import { Button } from '../../components/button.tsx';
+import { CodeBlock } from '../../components/copying.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { texts } from '../../texts/en/texts.ts';
 import { Snippets } from '../first-request/first-request.tsx';

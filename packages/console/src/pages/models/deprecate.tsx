@@ -3,8 +3,10 @@ import { useState } from 'preact/hooks';
 import { call } from '../../api/client.ts';
 import { queryClient } from '../../api/query.ts';
 import type { Model } from '../../api/types.ts';
-import { Button, Select, TextField } from '../../components/controls.tsx';
+import { Button } from '../../components/button.tsx';
+import { Select } from '../../components/choices.tsx';
 import { toast } from '../../components/feedback.tsx';
+import { TextField } from '../../components/fields.tsx';
 import { Modal } from '../../components/overlay.tsx';
 import { texts } from '../../texts/en/texts.ts';
 

@@ -3,13 +3,15 @@ import { useState } from 'preact/hooks';
 import { href } from '../../address/router.ts';
 import { useSession } from '../../api/session.ts';
 import type { Engine, Model } from '../../api/types.ts';
-import { Button, Copyable, LinkButton } from '../../components/controls.tsx';
+import { Button, LinkButton } from '../../components/button.tsx';
+import { Copyable } from '../../components/copying.tsx';
 import { type Detail, Details } from '../../components/details.tsx';
 import { Badge } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { full, money } from '../../format/numbers.ts';
 import { date } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
+import { labelOf } from '../../texts/label-of.ts';
 import { EngineActions } from '../engines/engine-actions.tsx';
 import { EngineFacts } from '../engines/engine-facts.tsx';
 import { Deprecate } from './deprecate.tsx';
@@ -27,9 +29,9 @@ export function ModelSheet({ model, engine, onClose }: ModelSheetProps) {
   const { models } = texts;
   const capabilities = Object.entries(model.capabilities)
     .filter(([, able]) => able)
-    .map(([name]) => models.capabilities[name] ?? name);
+    .map(([name]) => labelOf(models.capabilities, name));
   const facts: Detail[] = [
-    [models.columns.modality, texts.modalities[model.modality] ?? model.modality],
+    [models.columns.modality, texts.modalities[model.modality]],
     [models.columns.context, `${full(model.context_length)} ${models.tokens}`],
     model.max_output_tokens !== null && [models.maxOutput, `${full(model.max_output_tokens)} ${models.tokens}`],
     model.dimensions !== null && [models.dimensions, full(model.dimensions)],

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { changeSearch } from '../../address/router.ts';
 import type { Model } from '../../api/types.ts';
-import { Button, Select } from '../../components/controls.tsx';
+import { Button } from '../../components/button.tsx';
+import { Select } from '../../components/choices.tsx';
 import { Failure } from '../../components/feedback.tsx';
 import { money, moneyExact } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';

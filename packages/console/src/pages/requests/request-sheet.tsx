@@ -2,7 +2,7 @@ import { MEASURE_NAMES, MEASURES } from '@baobab/core/domain/measures.ts';
 import { href } from '../../address/router.ts';
 import { useAccounts, useRequest } from '../../api/queries.ts';
 import type { RequestDetail, RequestEntry } from '../../api/types.ts';
-import { CodeBlock, Copyable } from '../../components/controls.tsx';
+import { CodeBlock, Copyable } from '../../components/copying.tsx';
 import { type Detail, Details } from '../../components/details.tsx';
 import { Badge, Failure } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';

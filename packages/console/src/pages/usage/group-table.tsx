@@ -59,7 +59,7 @@ export function GroupTable({ rows, totals, group, series, metric, onOpen }: Grou
   const columns: Column<GroupTotal>[] = [
     {
       id: 'name',
-      label: texts.usage.groups[group] ?? '',
+      label: texts.usage.groups[group],
       sortBy: ({ label }) => label,
       cell: ({ id, label }) =>
         group === '' ? (
@@ -85,7 +85,7 @@ export function GroupTable({ rows, totals, group, series, metric, onOpen }: Grou
   ];
   return (
     <Table
-      label={texts.usage.byGroup(texts.usage.groups[group] ?? '')}
+      label={texts.usage.byGroup(texts.usage.groups[group])}
       columns={columns}
       rows={rows}
       rowKey={({ id }) => id}

@@ -27,7 +27,7 @@ export function PeriodTable({ buckets, totals, group, range }: PeriodTableProps)
       : [
           {
             id: 'name',
-            label: texts.usage.groups[group] ?? '',
+            label: texts.usage.groups[group],
             sortBy: (row: UsageBucket) => groupOf(row, group).label,
             cell: (row: UsageBucket) => <span class="truncate">{groupOf(row, group).label}</span>,
             foot: '',

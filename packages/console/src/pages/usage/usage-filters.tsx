@@ -3,7 +3,7 @@ import { isOperator } from '@baobab/core/domain/operations.ts';
 import { changeSearch } from '../../address/router.ts';
 import { useSession } from '../../api/session.ts';
 import type { Group, Metric } from '../../charts/grouping.ts';
-import { optionsOf, Select } from '../../components/controls.tsx';
+import { optionsOf, Select } from '../../components/choices.tsx';
 import { FilterChip, RangeFilter, type RangeFilterProps } from '../../components/range-filter.tsx';
 import { texts } from '../../texts/en/texts.ts';
 
@@ -36,7 +36,7 @@ export function UsageFilters({ metric, group, range, filters, nameOf }: UsageFil
         label={texts.usage.groupBy}
         options={groups.map((value) => ({
           value,
-          label: value === '' ? (texts.usage.groups[''] ?? '') : texts.usage.byGroup(texts.usage.groups[value] ?? ''),
+          label: value === '' ? texts.usage.groups[''] : texts.usage.byGroup(texts.usage.groups[value]),
         }))}
         value={group}
         onValue={(value) => changeSearch({ group: value === '' ? 'none' : value })}
@@ -47,7 +47,7 @@ export function UsageFilters({ metric, group, range, filters, nameOf }: UsageFil
         return value === undefined ? null : (
           <FilterChip
             key={filter}
-            name={texts.usage.groups[filter] ?? filter}
+            name={texts.usage.groups[filter]}
             value={nameOf(filter, value)}
             onRemove={() => changeSearch({ [filter]: undefined })}
           />

@@ -8,7 +8,8 @@ import { useAccountFilter } from '../../api/session.ts';
 import { useBuckets } from '../../charts/buckets.ts';
 import { type Group, groupSeries, groupTotals, metricValue, readMetric } from '../../charts/grouping.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
-import { LinkButton, Segments } from '../../components/controls.tsx';
+import { LinkButton } from '../../components/button.tsx';
+import { Segments } from '../../components/choices.tsx';
 import { Empty } from '../../components/feedback.tsx';
 import { Loaded } from '../../components/listing.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
@@ -80,14 +81,14 @@ export default function Usage() {
           ) : (
             <div class="stack">
               <Card
-                title={texts.usage.metrics[metric] ?? metric}
+                title={texts.usage.metrics[metric]}
                 aside={<span class="chart-zone">{texts.charts.zone(range.zone)}</span>}
               >
                 <p class="headline" title={exact(total ?? 0)}>
                   {show(total ?? 0)}
                 </p>
                 <TimeChart
-                  label={texts.usage.metrics[metric] ?? metric}
+                  label={texts.usage.metrics[metric]}
                   times={times}
                   series={series}
                   kind="bars"
@@ -110,7 +111,7 @@ export default function Usage() {
                 options={[
                   {
                     value: 'group',
-                    label: group === '' ? texts.common.total : texts.usage.byGroup(texts.usage.groups[group] ?? ''),
+                    label: group === '' ? texts.common.total : texts.usage.byGroup(texts.usage.groups[group]),
                   },
                   { value: 'time', label: texts.usage.byTime },
                 ]}

@@ -1,5 +1,5 @@
 /** What each error code of a request means, and what to do. Codes that only administration can get are left out. */
-export const failures = {
+export const failures: Readonly<Record<string, string>> = {
   invalid_json: 'The body was not valid JSON.',
   invalid_parameter: 'A parameter was wrong or of the wrong type. The answer named it in param.',
   missing_parameter: 'A required parameter was missing. The answer named it in param.',
@@ -36,4 +36,4 @@ export const failures = {
     'The model could not be run, or the server was shutting down. Operators see the state of models on the Engines page.',
   storage_unavailable: 'The database or the file store did not answer. Send it again.',
   upstream_timeout: 'The engine took too long.',
-} as Record<string, string>;
+};

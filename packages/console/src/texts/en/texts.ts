@@ -135,14 +135,14 @@ export const texts = {
       '365d': 'Last 365 days',
       month: 'This month',
       yesterday: 'Yesterday',
-    } as Record<string, string>,
+    },
     custom: 'Custom',
     from: 'From',
     to: 'To (exclusive)',
     apply: 'Apply',
     zone: 'Time zone',
     bucket: 'Bucket',
-    buckets: { hour: 'Hourly', day: 'Daily', month: 'Monthly' } as Record<string, string>,
+    buckets: { hour: 'Hourly', day: 'Daily', month: 'Monthly' },
     zoomOut: 'Back to the whole range',
   },
   charts: {
@@ -176,10 +176,7 @@ export const texts = {
     average: (cost: string) => `${cost} per request`,
     errorDetail: (share: string, server: number) => `${share}, ${server} server-side`,
   },
-  modalities: { chat: 'Chat', embedding: 'Embeddings', rerank: 'Rerank', audio: 'Transcription' } as Record<
-    string,
-    string
-  >,
+  modalities: { chat: 'Chat', embedding: 'Embeddings', rerank: 'Rerank', audio: 'Transcription' },
   overview: {
     title: 'Overview',
     about: 'Traffic, spend and health at a glance.',
@@ -212,10 +209,7 @@ export const texts = {
     about: 'Tokens and spend from the ledger, exact to the nano-dollar.',
     metric: 'Metric',
     groupBy: 'Group by',
-    groups: { '': 'No group', model: 'Model', key: 'Key', region: 'Region', account: 'Account' } as Record<
-      string,
-      string
-    >,
+    groups: { '': 'No group', model: 'Model', key: 'Key', region: 'Region', account: 'Account' },
     metrics: {
       cost: 'Spend',
       requests: 'Requests',
@@ -224,7 +218,7 @@ export const texts = {
       completion: 'Output tokens',
       cached: 'Cached tokens',
       audio: 'Audio seconds',
-    } as Record<string, string>,
+    },
     export: 'Export CSV',
     byTime: 'By time',
     byGroup: (group: string) => `By ${group.toLowerCase()}`,
@@ -258,7 +252,7 @@ export const texts = {
       '429': 'Rate limited',
       '5xx': '5xx',
       '499': 'Cancelled',
-    } as Record<string, string>,
+    },
     endpoint: 'Endpoint',
     model: 'Model',
     key: 'Key',
@@ -317,7 +311,7 @@ export const texts = {
     active: 'Active',
     expired: 'Expired',
     revoked: 'Revoked',
-    show: { active: 'Active', all: 'All' } as Record<string, string>,
+    show: { active: 'Active', all: 'All' },
     allScopes: 'All',
     readOnly: 'Read-only',
     admin: 'Operator',
@@ -346,7 +340,7 @@ export const texts = {
     concurrency: 'Concurrent requests',
     budget: 'Monthly budget in USD',
     expiry: 'Expires',
-    expiries: { '7': 'In 7 days', '30': 'In 30 days', '90': 'In 90 days', never: 'Never' } as Record<string, string>,
+    expiries: { '7': 'In 7 days', '30': 'In 30 days', '90': 'In 90 days', never: 'Never' },
     once: 'Copy the key now. It is shown only once.',
     secret: 'Secret key',
     created: (name: string) => `The key “${name}” is ready`,
@@ -357,7 +351,7 @@ export const texts = {
     rotateText:
       'You get a new secret with the same access. The old one stays valid for the time you choose, so that programs can switch.',
     rotateGrace: 'The old key stays valid for',
-    graces: { '0': 'No time: refuse it now', '3600': '1 hour', '86400': '1 day' } as Record<string, string>,
+    graces: { '0': 'No time: refuse it now', '3600': '1 hour', '86400': '1 day' },
     revoke: 'Revoke',
     revokeTitle: (name: string) => `Revoke ${name}`,
     revokeText: (when: string) =>
@@ -386,7 +380,7 @@ export const texts = {
       prompts: 'Read prompts',
       keys: 'Manage keys',
       admin: 'Administration',
-    } as Record<string, string>,
+    },
   },
 };
 

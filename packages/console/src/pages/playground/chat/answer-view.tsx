@@ -1,6 +1,8 @@
 import { useState } from 'preact/hooks';
 import type { Model } from '../../../api/types.ts';
-import { Button, CopyButton, TextField } from '../../../components/controls.tsx';
+import { Button } from '../../../components/button.tsx';
+import { CopyButton } from '../../../components/copying.tsx';
+import { TextField } from '../../../components/fields.tsx';
 import { full, money, moneyExact } from '../../../format/numbers.ts';
 import { duration } from '../../../format/times.ts';
 import { texts } from '../../../texts/en/texts.ts';

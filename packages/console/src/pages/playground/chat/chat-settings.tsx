@@ -1,5 +1,7 @@
 import type { Model } from '../../../api/types.ts';
-import { Button, optionsOf, Select, TextArea, TextField } from '../../../components/controls.tsx';
+import { Button } from '../../../components/button.tsx';
+import { optionsOf, Select } from '../../../components/choices.tsx';
+import { TextArea, TextField } from '../../../components/fields.tsx';
 import { Card } from '../../../components/page.tsx';
 import { texts } from '../../../texts/en/texts.ts';
 import { ModelSelect } from '../parts.tsx';

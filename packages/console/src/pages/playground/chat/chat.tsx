@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { changeSearch, usePlace } from '../../../address/router.ts';
-import { Button } from '../../../components/controls.tsx';
+import { Button } from '../../../components/button.tsx';
 import { snippet } from '../../first-request/snippets.ts';
 import { useDraft } from '../drafts.ts';
 import type { PartProps } from '../parts.tsx';

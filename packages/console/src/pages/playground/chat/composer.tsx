@@ -1,4 +1,4 @@
-import { Button } from '../../../components/controls.tsx';
+import { Button } from '../../../components/button.tsx';
 import { hasKeyboard, sendKeys } from '../../../components/keyboard.ts';
 import { texts } from '../../../texts/en/texts.ts';
 

@@ -1,5 +1,5 @@
 import type { Model } from '../../../api/types.ts';
-import { Button } from '../../../components/controls.tsx';
+import { Button } from '../../../components/button.tsx';
 import { texts } from '../../../texts/en/texts.ts';
 import { AnswerView } from './answer-view.tsx';
 import type { Side, Turn } from './conversation.ts';

@@ -1,6 +1,6 @@
 import { useRef } from 'preact/hooks';
 import { useNow } from '../../../address/range.ts';
-import { Button } from '../../../components/controls.tsx';
+import { Button } from '../../../components/button.tsx';
 import { bytes } from '../../../format/numbers.ts';
 import { duration } from '../../../format/times.ts';
 import { texts } from '../../../texts/en/texts.ts';

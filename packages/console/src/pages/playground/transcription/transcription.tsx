@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { call } from '../../../api/client.ts';
-import { TextField } from '../../../components/controls.tsx';
+import { TextField } from '../../../components/fields.tsx';
 import { Card } from '../../../components/page.tsx';
 import { duration } from '../../../format/times.ts';
 import { texts } from '../../../texts/en/texts.ts';

@@ -1,4 +1,4 @@
-import { TextArea } from '../../../components/controls.tsx';
+import { TextArea } from '../../../components/fields.tsx';
 import { Card } from '../../../components/page.tsx';
 import { full } from '../../../format/numbers.ts';
 import { texts } from '../../../texts/en/texts.ts';

@@ -1,4 +1,4 @@
-import { TextArea, TextField } from '../../../components/controls.tsx';
+import { TextArea, TextField } from '../../../components/fields.tsx';
 import { Card } from '../../../components/page.tsx';
 import { full } from '../../../format/numbers.ts';
 import { texts } from '../../../texts/en/texts.ts';
