@@ -121,24 +121,23 @@ export function Shell({ onSignedOut }: { onSignedOut: () => void }) {
 const loaded = new Map<string, ComponentType>();
 
 function LazyPage({ page }: { page: PageEntry }) {
-  const [state, setState] = useState<{ error?: unknown; attempt: number }>({ attempt: 0 });
+  const [, setLoaded] = useState(false);
+  const [error, setError] = useState<unknown>();
   const Content = loaded.get(page.path);
   useEffect(() => {
     if (loaded.has(page.path)) return;
-    page
-      .load()
-      .then((module) => {
-        loaded.set(page.path, module.default);
-        setState(({ attempt }) => ({ attempt }));
-      })
-      // The attempt stays as it is: a change of it loads again.
-      .catch((error: unknown) => setState(({ attempt }) => ({ error, attempt })));
-  }, [page, state.attempt]);
+    page.load().then((module) => {
+      loaded.set(page.path, module.default);
+      setLoaded(true);
+    }, setError);
+  }, [page]);
+  // Browsers remember that a script could not be loaded, and after an upgrade it has another name: only a new document helps.
+  const retry = () => fetch('/healthz').then(() => location.reload(), setError);
   if (Content) return <Content />;
   return (
     <div class="page">
-      {state.error ? (
-        <Failure error={state.error} onRetry={() => setState(({ attempt }) => ({ attempt: attempt + 1 }))} />
+      {error ? (
+        <Failure error={error} onRetry={() => void retry()} />
       ) : (
         <>
           <div class="skeleton skeleton-title" />
