@@ -1,6 +1,6 @@
 import type { ApiError } from '../errors/api-error.ts';
+import { UpstreamsAwayError } from '../errors/errors.ts';
 import { StoreUnavailableError } from '../errors/store-unavailable.ts';
-import { UpstreamsAwayError } from '../errors/upstreams-away.ts';
 
 /*
  * What is tried again after a failure, where, how often and after which pause. Two tables, because a call is tried again while its client

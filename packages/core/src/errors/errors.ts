@@ -1,6 +1,5 @@
 import { ApiError } from './api-error.ts';
 import { type Field, type FieldPath, type FieldText, fieldText } from './fields.ts';
-import { UpstreamsAwayError } from './upstreams-away.ts';
 
 /** Enough for this process, or its replacement, to start. */
 const RESTART_SECONDS = 5;
@@ -233,3 +232,8 @@ export const errors = {
     }),
   upstreamTimeout: (what: string) => new ApiError('upstream_timeout', `The model did not answer in time: ${what}.`),
 };
+
+/** The cause of an error when no engine got the request: whatever it contains, it cannot be at fault. */
+export class UpstreamsAwayError extends Error {
+  override readonly name = 'UpstreamsAwayError';
+}
