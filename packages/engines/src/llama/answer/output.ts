@@ -1,5 +1,5 @@
 import type { ChatEvent, TokenLogprob } from '@baobab/core/engine/engine.ts';
-import { createWholeCall } from '@baobab/core/engine/written-calls/whole-call.ts';
+import { createWholeCall } from '@baobab/core/engine/written-calls.ts';
 import type { PromptPart } from '../text/prompt-tokenizer.ts';
 import { createCallDecoder } from '../tools/call-decoder.ts';
 import type { CallForm } from '../tools/call-form.ts';

@@ -1,4 +1,4 @@
-import type { WholeCall, WholeCallMatch } from '@baobab/core/engine/written-calls/whole-call.ts';
+import type { WholeCall, WholeCallMatch } from '@baobab/core/engine/written-calls.ts';
 import { firstOccurrence, possibleStopSuffix } from '../text/stop-sequences.ts';
 import type { OpeningMatch } from '../tools/call-opening.ts';
 

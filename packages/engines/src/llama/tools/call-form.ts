@@ -1,4 +1,4 @@
-import { createJsonReader } from '@baobab/core/engine/written-calls/json-reader.ts';
+import { createJsonReader } from '@baobab/core/engine/written-calls.ts';
 import { literal } from '../grammar/grammar-rules.ts';
 import {
   type ArgumentsReader,

@@ -1,4 +1,4 @@
-import { createJsonReader } from '@baobab/core/engine/written-calls/json-reader.ts';
+import { createJsonReader } from '@baobab/core/engine/written-calls.ts';
 import { describe, expect, it } from 'vitest';
 import { createOpening } from './call-opening.ts';
 

@@ -1,4 +1,4 @@
-import { matchTokens } from '@baobab/core/engine/written-calls/token-match.ts';
+import { matchTokens } from '@baobab/core/engine/written-calls.ts';
 import type { CallForm } from './call-form.ts';
 
 /** Whether an answer begins with a call: undecided, no, or yes, with the name ending at `end`. */

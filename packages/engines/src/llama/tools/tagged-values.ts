@@ -3,7 +3,7 @@ import { classCharacter, type GrammarRules, literal, repeat } from '../grammar/g
 import { literalChoice } from '../grammar/literal-choice.ts';
 import { assertionKeys, isObject, type SchemaObject } from '../grammar/schema-document.ts';
 import { hasType, typesOf } from '../grammar/schema-types.ts';
-import { STRING_FORMATS } from '../grammar/string-formats.ts';
+import { STRING_FORMATS } from '../grammar/string-grammar.ts';
 
 /** How the value of an argument is written between its tags. */
 export type ValueKind = 'json' | 'text' | 'text-or-null';

@@ -1,5 +1,5 @@
 import type { ChatEvent, ChatRequest } from '@baobab/core/engine/engine.ts';
-import { createWholeCall, type WholeCall } from '@baobab/core/engine/written-calls/whole-call.ts';
+import { createWholeCall, type WholeCall } from '@baobab/core/engine/written-calls.ts';
 import { createEventScrubber, type EventScrubber } from './scrubbed-events.ts';
 import { newCallId } from './tool-calls.ts';
 

@@ -1,6 +1,3 @@
-import { createJsonReader } from './json-reader.ts';
-import { matchTokens } from './token-match.ts';
-
 export interface WholeCall {
   name: string;
   /** JSON text of an object. */
@@ -83,4 +80,46 @@ function isObjectText(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Reads text as it grows. Returns the part that belongs to the arguments. */
+interface JsonReader {
+  read(text: string): { json: string; done: boolean };
+}
+
+/** Arguments that are one JSON object: they end where it ends. */
+export function createJsonReader(): JsonReader {
+  let depth = 0;
+  let inString = false;
+  let escaped = false;
+  const findEnd = (text: string): number => {
+    for (let at = 0; at < text.length; at++) {
+      const character = text[at];
+      if (escaped) escaped = false;
+      else if (inString && character === '\\') escaped = true;
+      else if (character === '"') inString = !inString;
+      else if (inString) continue;
+      else if (character === '{' || character === '[') depth++;
+      else if ((character === '}' || character === ']') && --depth === 0) return at + 1;
+    }
+    return -1;
+  };
+  return {
+    read(text) {
+      const end = findEnd(text);
+      return end === -1 ? { json: text, done: false } : { json: text.slice(0, end), done: true };
+    },
+  };
+}
+
+/** Where the last of the tokens ends in a text that begins with them, with or without white space between them. */
+export function matchTokens(text: string, tokens: readonly string[]): number | 'open' | 'no' {
+  let at = 0;
+  for (const token of tokens) {
+    while (/\s/.test(text[at] ?? '')) at++;
+    const found = text.slice(at, at + token.length);
+    if (found !== token) return at + found.length === text.length && token.startsWith(found) ? 'open' : 'no';
+    at += token.length;
+  }
+  return at;
 }
