@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { withOutputs } from '../graph/outputs.ts';
+import { withOutputs } from '../graph/onnx.ts';
 
 /** What `config.json` says of the shapes. */
 export interface NetworkShape {

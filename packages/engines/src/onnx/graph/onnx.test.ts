@@ -1,7 +1,6 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { describe, expect, it } from 'vitest';
-import { FLOAT, GRAPH, MODEL, nodeField, opsetField } from './onnx.ts';
-import { withOutputs } from './outputs.ts';
+import { FLOAT, GRAPH, MODEL, nodeField, opsetField, withOutputs } from './onnx.ts';
 import { bytesField, varintField } from './wire.ts';
 
 const INPUT = 11;
