@@ -23,7 +23,7 @@ import { type Model, modelName, type Weights } from '../host/model.ts';
 import { ModelHost, type ModelLease } from '../host/model-host.ts';
 import type { ModelShape } from '../host/model-loader.ts';
 import { lazyPreparation } from '../host/prepared-chat.ts';
-import { childEnvironment } from '../host/process/child-environment.ts';
+import { childEnvironment } from '../host/process/child-process.ts';
 import { startEngineProcess } from '../host/process/engine-process.ts';
 import { createRestartPolicy, RESTARTS, type RestartSettings } from '../host/replicas/restart-policy.ts';
 

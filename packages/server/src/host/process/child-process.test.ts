@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import type { EngineRights } from '@baobab/core/engine/driver.ts';
 import { noNewPrivileges } from '@baobab/core/sandbox/privileges.ts';
 import { expect, it } from 'vitest';
-import { permissionFlags, spawnChild } from './child-process.ts';
+import { childEnvironment, permissionFlags, spawnChild } from './child-process.ts';
 
 const logger = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -60,4 +60,21 @@ it('allows a link and its target', async () => {
   const link = join(directory.path, 'link');
   await symlink(tmpdir(), link);
   expect(flags(link)).toEqual(expect.arrayContaining([`--allow-fs-read=${link}`, `--allow-fs-read=${tmpdir()}`]));
+});
+
+it('passes on what programs need, and no secrets', () => {
+  const given = {
+    PATH: '/bin',
+    LC_ALL: 'C',
+    CUDA_VISIBLE_DEVICES: '0',
+    BAOBAB_API_KEY: 'secret',
+    HF_TOKEN: 'secret',
+    HOME: undefined,
+  };
+  expect(childEnvironment(given)).toMatchObject({ PATH: '/bin', LC_ALL: 'C', CUDA_VISIBLE_DEVICES: '0' });
+  expect(JSON.stringify(childEnvironment(given))).not.toContain('secret');
+});
+
+it("switches the reports of onnxruntime off, whatever the server's own environment says", () => {
+  expect(childEnvironment({ ORT_DISABLE_TELEMETRY: '0' })).toEqual({ ORT_DISABLE_TELEMETRY: '1' });
 });

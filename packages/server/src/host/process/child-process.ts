@@ -8,7 +8,6 @@ import type { EngineRights } from '@baobab/core/engine/driver.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import { moduleFolders, packageFolder } from '@baobab/core/runtime/package-folders.ts';
 import { withoutNewPrivileges } from '@baobab/core/sandbox/privileges.ts';
-import { childEnvironment } from './child-environment.ts';
 
 const MAX_LINE_CHARS = 2_000;
 /** A failing native library can print without end. */
@@ -132,4 +131,18 @@ export function permissionFlags({ module, directory, rights, libraryPath }: Perm
 /** A path that is a link needs rights for itself and for its target. */
 function withTargets(paths: readonly string[]): string[] {
   return [...new Set(paths.flatMap((path) => (existsSync(path) ? [path, realpathSync(path)] : [path])))];
+}
+
+/** Keys and tokens in the server's environment stay in the server. */
+const PASSED_ON = /^(PATH|HOME|LANG|LC_[A-Z]+|TZ|TMPDIR|LD_LIBRARY_PATH|CUDA_[A-Z_]+|VK_[A-Z_]+|SystemRoot)$/;
+
+/** Since 1.29, onnxruntime reports models and machines to Microsoft unless this is set before it is loaded. Nothing here reports to anyone. */
+const NO_REPORTS = { ORT_DISABLE_TELEMETRY: '1' };
+
+/** The variables that child processes get. */
+export function childEnvironment(environment: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const entries = Object.entries(environment).filter(
+    (entry): entry is [string, string] => PASSED_ON.test(entry[0]) && entry[1] !== undefined,
+  );
+  return { ...Object.fromEntries(entries), ...NO_REPORTS };
 }

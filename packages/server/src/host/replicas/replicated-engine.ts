@@ -1,20 +1,22 @@
 import type {
   CallContext,
   ChatCapability,
+  ChatRequest,
   EmbeddingCapability,
+  EmbeddingInput,
   EngineModel,
   GenerationSink,
   RerankCapability,
   TokenUsage,
 } from '@baobab/core/engine/engine.ts';
 import type { CapabilityName } from '@baobab/core/engine/wire/messages.ts';
-import { checkInputs, refuseImages } from '../image-inputs.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
 import type { EngineMetrics } from '../metrics.ts';
 import type { EngineProcess } from '../process/engine-process.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { EXCLUSIVE_WEIGHT, LIGHT_WEIGHT } from './placement.ts';
 
-export interface ReplicatedEngineOptions {
+interface ReplicatedEngineOptions {
   /** `slug@version`, for metrics. */
   name: string;
   capabilities: readonly CapabilityName[];
@@ -127,4 +129,32 @@ function createChat({ name, dispatcher, metrics }: ReplicatedEngineOptions): Cha
     countTokens: (request, context) =>
       dispatcher.run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.countChatTokens(request, context)),
   };
+}
+
+/** Whatever its catalog entry says, a model that runs here takes only what its engine can read. Nothing is fetched for it. */
+export function checkInputs(inputs: readonly EmbeddingInput[], { images }: { images: boolean }): void {
+  inputs.forEach((input, index) => {
+    if (typeof input === 'string' || !('url' in input)) return;
+    if (!images) {
+      throw errors.unsupportedParameter(
+        ['inputs', index],
+        'This model runs here and has no encoder for images. Models with `vision` can take them.',
+      );
+    }
+    if (!/^data:/i.test(input.url)) {
+      throw errors.unsupportedParameter(
+        ['inputs', index, 'image'],
+        'This model runs here, where images are not fetched. Send the image as a data URL, or upload it.',
+      );
+    }
+  });
+}
+
+export function refuseImages({ prompt }: ChatRequest): void {
+  const at = 'messages' in prompt ? prompt.messages.findIndex(({ images = [] }) => images.length > 0) : -1;
+  if (at === -1) return;
+  throw errors.unsupportedParameter(
+    ['messages', at, 'content'],
+    'This model runs here, where images are not supported. Models behind upstreams can take them.',
+  );
 }

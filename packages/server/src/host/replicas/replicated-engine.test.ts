@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { checkInputs, refuseImages } from './image-inputs.ts';
+import { checkInputs, refuseImages } from './replicated-engine.ts';
 
 const image = { url: 'data:image/png;base64,', tokens: 256 };
 
