@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type {
-  CallContext,
   ChatEvent,
   ChatRequest,
   EngineModel,
   TranscriptionRequest,
 } from '../../packages/core/src/engine/engine.ts';
+import { callContext } from '../../packages/core/src/engine/testing/call-context.ts';
 import { pulled } from '../../packages/core/src/engine/testing/pulled-generation.ts';
 
 /** One engine under test, and requests that it understands. Capabilities without requests are not tested. */
@@ -35,14 +35,6 @@ export interface EngineSubject {
   };
   transcription?: { request: TranscriptionRequest; seconds: number; says: RegExp };
 }
-
-const context = (signal = new AbortController().signal): CallContext => ({
-  requestId: 'req_contract',
-  accountId: 'acc_contract',
-  keyId: 'key_contract',
-  priority: 'interactive',
-  signal,
-});
 
 const cancelled = { code: 'client_cancelled' };
 const tooLong = (param: string) => ({ code: 'context_length_exceeded', status: 422, param });
@@ -80,7 +72,7 @@ function embeddingContract(engine: () => EngineModel, subject: NonNullable<Engin
   const embed = async (inputs: readonly string[], options: { dimensions?: number; signal?: AbortSignal } = {}) => {
     const { embedding } = engine();
     if (embedding === undefined) throw new Error('the model cannot embed');
-    return embedding.embed({ inputs, dimensions: options.dimensions }, context(options.signal));
+    return embedding.embed({ inputs, dimensions: options.dimensions }, callContext(options.signal));
   };
   const texts = ['The ferry leaves at seven.', 'A baobab stores water in its trunk.', 'yes'];
   const vectorAt = ({ vectors, dimensions: size }: Awaited<ReturnType<typeof embed>>, index: number) =>
@@ -137,7 +129,7 @@ function rerankContract(engine: () => EngineModel, subject: NonNullable<EngineSu
   const rerank = async (of: { query: string; documents: readonly string[] }, signal?: AbortSignal) => {
     const capability = engine().rerank;
     if (capability === undefined) throw new Error('the model cannot rerank');
-    return capability.rerank(of, context(signal));
+    return capability.rerank(of, callContext(signal));
   };
 
   describe('rerank', () => {
@@ -176,7 +168,7 @@ function rerankContract(engine: () => EngineModel, subject: NonNullable<EngineSu
 
 function chatContract(engine: () => EngineModel, subject: NonNullable<EngineSubject['chat']>): void {
   const generate = (request: ChatRequest, signal?: AbortSignal) => {
-    return pulled(engine().chat, request, context(signal));
+    return pulled(engine().chat, request, callContext(signal));
   };
   const textOf = (events: readonly ChatEvent[]) =>
     events.map((event) => (event.type === 'text-delta' ? event.text : '')).join('');
@@ -248,7 +240,7 @@ function transcriptionContract(engine: () => EngineModel, subject: NonNullable<E
   const transcribe = async (request: TranscriptionRequest, signal?: AbortSignal) => {
     const { transcription } = engine();
     if (transcription === undefined) throw new Error('the model cannot transcribe');
-    return transcription.transcribe(request, context(signal));
+    return transcription.transcribe(request, callContext(signal));
   };
 
   describe('transcription', () => {

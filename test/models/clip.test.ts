@@ -1,16 +1,9 @@
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CallContext, EmbeddingInput, EngineModel } from '../../packages/core/src/engine/engine.ts';
+import type { EmbeddingInput, EngineModel } from '../../packages/core/src/engine/engine.ts';
+import { callContext } from '../../packages/core/src/engine/testing/call-context.ts';
 import { load } from '../../packages/engines/src/onnx/load.ts';
 import { CLIP_DIRECTORY, cosine, dataUrl, drawn, reference } from '../fixtures/clip/images.ts';
-
-const context = (signal = new AbortController().signal): CallContext => ({
-  requestId: 'req_test',
-  signal,
-  accountId: 'acc_test',
-  keyId: 'key_test',
-  priority: 'interactive',
-});
 
 let model: EngineModel;
 beforeAll(async () => {
@@ -37,7 +30,7 @@ async function embed(
   inputs: readonly EmbeddingInput[],
   { dimensions, signal }: { dimensions?: number; signal?: AbortSignal } = {},
 ) {
-  const result = await model.embedding?.embed({ inputs, dimensions }, context(signal));
+  const result = await model.embedding?.embed({ inputs, dimensions }, callContext(signal));
   if (result === undefined) throw new Error('cannot embed');
   const size = result.dimensions;
   return { ...result, rows: inputs.map((_, index) => result.vectors.slice(index * size, (index + 1) * size)) };

@@ -1,13 +1,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type {
-  CallContext,
-  ChatCapability,
-  ChatEvent,
-  ChatRequest,
-  EngineModel,
-} from '../../packages/core/src/engine/engine.ts';
+import type { ChatCapability, ChatEvent, ChatRequest, EngineModel } from '../../packages/core/src/engine/engine.ts';
+import { callContext } from '../../packages/core/src/engine/testing/call-context.ts';
 import { pulled } from '../../packages/core/src/engine/testing/pulled-generation.ts';
 import { randomSchema } from '../../packages/engines/src/llama/grammar/testing/random-schema.ts';
 import { load } from '../../packages/engines/src/llama/load.ts';
@@ -32,13 +27,7 @@ beforeAll(async () => {
 
 afterAll(() => model[Symbol.asyncDispose]());
 
-const call = (accountId: string, signal = new AbortController().signal): CallContext => ({
-  requestId: 'req_test',
-  signal,
-  accountId,
-  keyId: 'key_test',
-  priority: 'interactive',
-});
+const call = (accountId: string, signal?: AbortSignal) => callContext(signal, { accountId });
 
 const ask = (content: string): ChatRequest => ({ prompt: { messages: [{ role: 'user', content }] } });
 const KENYA: ChatRequest = { ...ask('What is the capital of Kenya?'), temperature: 0 };

@@ -1,17 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LoadSpec } from '../../packages/core/src/engine/driver.ts';
-import type { CallContext, EmbeddingResult, EngineModel } from '../../packages/core/src/engine/engine.ts';
+import type { EmbeddingResult, EngineModel } from '../../packages/core/src/engine/engine.ts';
+import { callContext } from '../../packages/core/src/engine/testing/call-context.ts';
 import type { OnnxOptions } from '../../packages/engines/src/onnx/driver.ts';
 import { load } from '../../packages/engines/src/onnx/load.ts';
 import { weights } from './weights.ts';
-
-const context = (signal = new AbortController().signal): CallContext => ({
-  requestId: 'req_test',
-  signal,
-  accountId: 'acc_test',
-  keyId: 'key_test',
-  priority: 'interactive',
-});
 
 const PAIRS = [
   ['A cat sits on the mat.', 'A kitten is resting on the rug.'],
@@ -49,9 +42,9 @@ function loaded(slug: string, change: (spec: Spec) => Spec = (spec) => spec) {
   afterAll(() => model[Symbol.asyncDispose]());
   return {
     embed: (inputs: readonly (string | readonly number[])[], dimensions?: number, signal?: AbortSignal) =>
-      model.embedding?.embed({ inputs, dimensions }, context(signal)) ?? Promise.reject(new Error('cannot embed')),
+      model.embedding?.embed({ inputs, dimensions }, callContext(signal)) ?? Promise.reject(new Error('cannot embed')),
     rerank: (query: string, documents: readonly string[]) =>
-      model.rerank?.rerank({ query, documents }, context()) ?? Promise.reject(new Error('cannot rerank')),
+      model.rerank?.rerank({ query, documents }, callContext()) ?? Promise.reject(new Error('cannot rerank')),
     countTokens: (text: string) => model.countTokens(text),
   };
 }

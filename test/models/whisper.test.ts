@@ -1,12 +1,8 @@
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type {
-  CallContext,
-  EngineModel,
-  TranscriptionRequest,
-  TranscriptionResult,
-} from '../../packages/core/src/engine/engine.ts';
+import type { EngineModel, TranscriptionRequest, TranscriptionResult } from '../../packages/core/src/engine/engine.ts';
+import { callContext } from '../../packages/core/src/engine/testing/call-context.ts';
 import { decodeAudio } from '../../packages/engines/src/audio/reader.ts';
 import { cutWindows } from '../../packages/engines/src/audio/windows.ts';
 import { load } from '../../packages/engines/src/onnx/load.ts';
@@ -19,14 +15,6 @@ const TEXTS = {
   'weather.ogg': 'Tomorrow morning will be cold and rainy in the north. In the south, the sun will shine all day.',
   'garden.ogg': 'The children are playing football in the garden, and their mother is reading a book.',
 };
-
-const context = (signal = new AbortController().signal): CallContext => ({
-  requestId: 'req_test',
-  signal,
-  accountId: 'acc_test',
-  keyId: 'key_test',
-  priority: 'interactive',
-});
 
 /** Each clip is decoded once. */
 const decoded = new Map<string, Promise<Float32Array>>();
@@ -84,7 +72,7 @@ function loaded(slug: string) {
   });
   return (request: TranscriptionRequest, signal?: AbortSignal) => {
     if (!model.transcription) throw new Error(`${slug} does not transcribe`);
-    return model.transcription.transcribe(request, context(signal));
+    return model.transcription.transcribe(request, callContext(signal));
   };
 }
 
@@ -212,7 +200,7 @@ describe('whisper', () => {
         source: undefined,
         transcribe: (request, { signal }) => transcribe(request, signal),
         options: {},
-        context: context(),
+        context: callContext(),
       }),
     );
     const done = events.at(-1);

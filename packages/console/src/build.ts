@@ -13,7 +13,6 @@ export interface ConsoleFile {
   path: string;
   bytes: number;
   gzipBytes: number;
-  brotliBytes: number;
 }
 
 const brotli = promisify(brotliCompress);
@@ -78,7 +77,7 @@ export async function buildConsole(outDir: string): Promise<ConsoleFile[]> {
         writeFile(`${target}.gz`, small),
         writeFile(`${target}.br`, smaller),
       ]);
-      return { path, bytes: content.length, gzipBytes: small.length, brotliBytes: smaller.length };
+      return { path, bytes: content.length, gzipBytes: small.length };
     }),
   );
 }

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import type { CallContext, ChatEvent, ChatRequest } from '../../../packages/core/src/engine/engine.ts';
+import type { ChatEvent, ChatRequest } from '../../../packages/core/src/engine/engine.ts';
+import { callContext } from '../../../packages/core/src/engine/testing/call-context.ts';
 import { pulled } from '../../../packages/core/src/engine/testing/pulled-generation.ts';
 import {
   createRemoteModel,
@@ -80,13 +81,7 @@ function remote(slug: string, task: RemoteTask, apiKey = KEY): RemoteModel {
   return model;
 }
 
-const context = (signal = new AbortController().signal): CallContext => ({
-  requestId: 'req_outer',
-  signal,
-  accountId: 'acc',
-  keyId: 'key',
-  priority: 'interactive',
-});
+const context = (signal?: AbortSignal) => callContext(signal, { requestId: 'req_outer' });
 
 function generate(request: ChatRequest, signal?: AbortSignal) {
   return pulled(remote(CHAT, 'chat').chat, request, context(signal));

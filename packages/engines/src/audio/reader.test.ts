@@ -3,6 +3,7 @@ import { mkdtempDisposable, readdir, readFile, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CallContext } from '@baobab/core/engine/engine.ts';
+import { callContext } from '@baobab/core/engine/testing/call-context.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { systemClock } from '@baobab/core/runtime/clock.ts';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -13,13 +14,7 @@ import { createAudioReader, type DecodeLimits, decodeAudio } from './reader.ts';
 const DECODERS = 4;
 const PER_ACCOUNT = 3;
 
-const context = (accountId: string, signal = new AbortController().signal): CallContext => ({
-  requestId: 'req',
-  accountId,
-  keyId: accountId,
-  priority: 'interactive',
-  signal,
-});
+const context = (accountId: string, signal?: AbortSignal) => callContext(signal, { accountId, keyId: accountId });
 
 function buildReader() {
   const decoders = createSlots({

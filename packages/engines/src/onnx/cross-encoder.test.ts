@@ -1,4 +1,4 @@
-import type { CallContext } from '@baobab/core/engine/engine.ts';
+import { callContext } from '@baobab/core/engine/testing/call-context.ts';
 import { describe, expect, it } from 'vitest';
 import { createBatcher } from './batching/batcher.ts';
 import { createCrossEncoder } from './cross-encoder.ts';
@@ -26,13 +26,7 @@ function setUp(contextLength: number) {
   return { seen, rerank };
 }
 
-const context: CallContext = {
-  requestId: 'r',
-  signal: new AbortController().signal,
-  accountId: 'a',
-  keyId: 'k',
-  priority: 'interactive',
-};
+const context = callContext();
 
 const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
 

@@ -1,4 +1,4 @@
-import type { CallContext } from '@baobab/core/engine/engine.ts';
+import { callContext } from '@baobab/core/engine/testing/call-context.ts';
 import { describe, expect, it } from 'vitest';
 import { createBatcher } from './batching/batcher.ts';
 import type { Encoder } from './encoder.ts';
@@ -29,13 +29,7 @@ function setUp(options: { matchText?: number; matchWords?: number; pooling?: 'me
   return createLateInteraction({ spec: { contextLength: 4, engine }, tokenizer, batcher } as unknown as Encoder);
 }
 
-const context: CallContext = {
-  requestId: 'r',
-  signal: new AbortController().signal,
-  accountId: 'a',
-  keyId: 'k',
-  priority: 'interactive',
-};
+const context = callContext();
 
 async function matches(options: Parameters<typeof setUp>[0], query: string, documents: string[]): Promise<number[]> {
   const { scores } = await setUp(options).rerank({ query, documents }, context);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Batch } from '@baobab/core/domain/batch.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { account } from '../../../../test/contracts/key-fixtures.ts';
 import { someEntry } from '../../../../test/fixtures/audit-entries.ts';
 import { openStore, type Store } from '../adapters/store.ts';
 import { batchesCommand } from './batches.ts';
@@ -38,26 +39,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
   // The server's own connection stays open beside the command's.
   store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
-  const createdAt = Date.UTC(2026, 0, 1);
-  await store.accounts.create(
-    {
-      id: 'acct_1',
-      name: 'default',
-      createdAt,
-      suspendedAt: null,
-      deletedAt: null,
-      erasedAt: null,
-      rpm: null,
-      tpm: null,
-      concurrency: null,
-      monthlyBudgetNanoUsd: null,
-      zeroRetention: false,
-      storePrompts: false,
-      fileRetentionDays: null,
-      aliases: [],
-    },
-    someEntry(),
-  );
+  await store.accounts.create(account({ name: 'default' }), someEntry());
   const file = { id: 'file_1', accountId: 'acct_1', purpose: 'batch', filename: 'x', bytes: 1, sha256: '' } as const;
   await store.files.create({ ...file, blobKey: 'x', createdAt: 0, expiresAt: 1 }, { items: 0, bytes: 0 });
   await store.batches.create(batch('running'), 0);

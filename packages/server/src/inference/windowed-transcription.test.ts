@@ -1,9 +1,5 @@
-import type {
-  CallContext,
-  TranscribedSegment,
-  TranscriptionRequest,
-  TranscriptionResult,
-} from '@baobab/core/engine/engine.ts';
+import type { TranscribedSegment, TranscriptionRequest, TranscriptionResult } from '@baobab/core/engine/engine.ts';
+import { callContext } from '@baobab/core/engine/testing/call-context.ts';
 import { describe, expect, it } from 'vitest';
 import {
   createWindowedTranscription,
@@ -21,14 +17,6 @@ const segment = (text: string, startSeconds: number, endSeconds: number): Transc
   compressionRatio: 1,
   noSpeechProbability: 0,
   words: [{ word: text.trim(), startSeconds, endSeconds }],
-});
-
-const context = (signal = new AbortController().signal): CallContext => ({
-  requestId: 'request',
-  accountId: 'account',
-  keyId: 'key',
-  priority: 'interactive',
-  signal,
 });
 
 /** `count` windows of 20 s. Records how many were read and whether reading was stopped. */
@@ -63,7 +51,7 @@ function start(
   const service = createWindowedTranscription<undefined>({ reader, windowsAtOnce });
   return {
     seen,
-    transcription: service.transcribe({ source: undefined, transcribe, options, context: context(signal) }),
+    transcription: service.transcribe({ source: undefined, transcribe, options, context: callContext(signal) }),
   };
 }
 
@@ -173,7 +161,7 @@ describe('transcribe', () => {
     const service = createWindowedTranscription<undefined>({ reader, windowsAtOnce: 2 });
     const transcribe = () => Promise.reject(new Error('not reached'));
     const events = await collect(
-      service.transcribe({ source: undefined, transcribe, options: {}, context: context() }),
+      service.transcribe({ source: undefined, transcribe, options: {}, context: callContext() }),
     );
     expect(events).toEqual([
       { type: 'done', text: '', language: undefined, durationSeconds: 12, segments: [], words: [] },
