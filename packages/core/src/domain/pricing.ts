@@ -15,10 +15,11 @@ const COMMON_UNITS = OTHERS.reduce(
   BigInt(PER_MILLION),
 );
 const DENOMINATOR = UNITS_PER_NANO_USD * COMMON_UNITS * 100n;
+const TWICE_DENOMINATOR = 2n * DENOMINATOR;
 /** Measures that count others too. */
-const WHOLES = MEASURE_NAMES.filter((name) => MEASURES[name].includes.length > 0);
-const wholesOf = (part: MeasureName) =>
-  WHOLES.filter((name) => (MEASURES[name].includes as readonly string[]).includes(part));
+const WHOLES = MEASURE_NAMES.map((name) => ({ name, parts: MEASURES[name].includes as readonly MeasureName[] })).filter(
+  ({ parts }) => parts.length > 0,
+);
 
 /**
  * The exact price of a request in nano-USD: all parts are added as fractions of integers and the sum is rounded once, half
@@ -61,11 +62,11 @@ function costOfTokens(used: Consumption, nano: TokenPrices): number | undefined 
 /** The price at any consumption, price and discount. */
 function costInUnits(used: Consumption, prices: readonly bigint[], discountPercent: number): number {
   let sum = 0n;
-  for (const [index, name] of MEASURE_NAMES.entries()) {
-    if (used[name] !== 0) sum += BigInt(used[name]) * (prices[index] ?? 0n);
+  for (let index = 0; index < MEASURE_NAMES.length; index += 1) {
+    const amount = used[MEASURE_NAMES[index] as MeasureName];
+    if (amount !== 0) sum += BigInt(amount) * (prices[index] ?? 0n);
   }
-  const numerator = sum * BigInt(100 - discountPercent);
-  const rounded = (2n * numerator + DENOMINATOR) / (2n * DENOMINATOR);
+  const rounded = (sum * BigInt(200 - 2 * discountPercent) + DENOMINATOR) / TWICE_DENOMINATOR;
   if (rounded > BigInt(Number.MAX_SAFE_INTEGER)) throw new RangeError('one request cannot cost nine million dollars');
   return Number(rounded);
 }
@@ -85,7 +86,8 @@ function pricesOf(pricing: Pricing): Prices {
   const found = known.get(pricing);
   if (found !== undefined) return found;
   const own = forEachMeasure((name) => decimalUnits(pricing[MEASURES[name].price.name] ?? 0));
-  const net = (name: MeasureName) => wholesOf(name).reduce((price, whole) => price - own[whole], own[name]);
+  const net = (name: MeasureName) =>
+    WHOLES.reduce((price, whole) => (whole.parts.includes(name) ? price - own[whole.name] : price), own[name]);
   const isWhole = Object.values(own).every(
     (each) => each % UNITS_PER_NANO_USD === 0n && each / UNITS_PER_NANO_USD <= BigInt(Number.MAX_SAFE_INTEGER),
   );
@@ -104,9 +106,9 @@ function assertConsumption(used: Consumption): void {
     if (!(Number.isSafeInteger(amount) && amount >= 0))
       throw new RangeError(`${name} is ${amount}, not a whole number`);
   }
-  for (const name of WHOLES) {
+  for (const { name, parts } of WHOLES) {
     let rest = used[name];
-    for (const part of MEASURES[name].includes) rest -= used[part];
-    if (rest < 0) throw new RangeError(`${MEASURES[name].includes.join(' and ')} are more than ${name}`);
+    for (const part of parts) rest -= used[part];
+    if (rest < 0) throw new RangeError(`${parts.join(' and ')} are more than ${name}`);
   }
 }
