@@ -4,14 +4,13 @@ import type { SQLInputValue } from 'node:sqlite';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { type Compilable, Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
-import { answersTo, type SqlDatabase } from '../shared/database.ts';
+import { answersTo, type BulkTarget, type SqlDatabase } from '../shared/database.ts';
 import { migrate } from '../shared/migrator.ts';
 import type { Tables } from '../shared/tables.ts';
 import { isDiskFull, openConnection } from './connection.ts';
 import { sqliteDialect } from './dialect.ts';
 import { PackedRows } from './packed-rows.ts';
 import { createSpaceReserve } from './space-reserve.ts';
-import { insertNewSql, isSummed } from './statements.ts';
 import { startThread, type ThreadClient } from './thread-client.ts';
 import type { Statement } from './thread-messages.ts';
 
@@ -30,6 +29,26 @@ const compile = (statements: readonly Compilable[]): Statement[] =>
     const { sql, parameters } = statement.compile();
     return { sql, parameters: parameters as readonly SQLInputValue[] };
   });
+
+const insertTexts = new WeakMap<object, string>();
+
+/** Rows of this table are added to sums by those who insert them. See `ledger-sums.ts`. */
+const isSummed = ({ table }: { table: string }): boolean => table === 'ledger';
+
+/** Made once for each target: the same text finds the same prepared statement. */
+function insertNewSql(
+  target: Pick<BulkTarget, 'table'> & { columns: readonly string[]; uniqueColumn: string },
+): string {
+  const known = insertTexts.get(target);
+  if (known !== undefined) return known;
+  const { table, columns, uniqueColumn } = target;
+  const [marks, values] = isSummed(target) ? [['is_summed'], ['1']] : [[], []];
+  const names = [...columns, ...marks].join(', ');
+  const places = [...columns.map(() => '?'), ...values].join(', ');
+  const text = `insert into ${table} (${names}) values (${places}) on conflict (${uniqueColumn}) do nothing`;
+  insertTexts.set(target, text);
+  return text;
+}
 
 export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
   const { path, synchronous = 'full', busyTimeoutMs = 10_000, reserveBytes = 0 } = options;
