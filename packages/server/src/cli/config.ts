@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
-import { maskedConfig } from '../config/masked.ts';
 import { isSecret } from '../config/secret-files.ts';
+import { maskedConfig } from '../config/secrets.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { type Command, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
