@@ -26,7 +26,7 @@ pack_node() {
 # The source without what it would download, and all packages of the server without the large ones.
 pack_source() {
   mkdir -p baobab/node_modules
-  (cd "$root" && git archive HEAD -- bin src catalog bench test/acceptance/start-server.ts test/fixtures/free-port.ts \
+  (cd "$root" && git archive HEAD -- bin packages catalog bench test/acceptance/start-server.ts test/fixtures/free-port.ts \
     test/models/weights.ts package.json) |
     tar x -C baobab
   # The catalog names files that are not in the pack.

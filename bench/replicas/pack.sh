@@ -22,7 +22,7 @@ pack_node() {
 # The source, and packages of the server and the benchmark without the large ones.
 pack_source() {
   mkdir -p baobab/node_modules
-  (cd "$root" && git archive HEAD -- bin src catalog bench test/fixtures/*.ts test/acceptance/start-server.ts package.json) |
+  (cd "$root" && git archive HEAD -- bin packages catalog bench test/fixtures/*.ts test/acceptance/start-server.ts package.json) |
     tar x -C baobab
   rm -r baobab/catalog/baobab
   "$packages/.bin/node" -e '
