@@ -115,7 +115,7 @@ describe('bin/baobab.mjs', () => {
       }
       await writeFile(join(root, 'package.json'), '{"type": "module"}');
       await writeFile(join(root, 'package-lock.json'), '{"packages": {}}');
-      await mkdir(join(root, 'src'));
+      await mkdir(join(root, 'packages/server/src'), { recursive: true });
       await writeFile(
         join(root, 'packages/server/src/main.ts'),
         `import('node:fs').then((fs) => fs.writeFileSync('${root}/started', ''));`,
