@@ -3,6 +3,8 @@ import { parseArgs } from 'node:util';
 import OpenAI, { toFile } from 'openai';
 import { Pool } from 'undici';
 import { startServer } from '../test/acceptance/start-server.ts';
+import { passages } from './embeddings/texts.ts';
+import { median, percentile } from './measure.ts';
 
 /**
  * Compares the lines of a batch with single requests to the embeddings endpoint, in one run on one server, with the same texts and
@@ -21,13 +23,7 @@ const turns = Number(values.turns);
 const concurrency = Number(values.concurrency);
 const GOAL = 0.8;
 
-const WORDS = 'river market morning teacher quiet harvest letter bridge window story garden winter road music'.split(
-  ' ',
-);
-const text = (index: number) =>
-  Array.from({ length: 12 }, (_, word) => WORDS[(index * 7 + word * (index % 5) + word) % WORDS.length]).join(' ') +
-  index;
-const bodies = Array.from({ length: lineCount }, (_, index) => ({ model: values.model, input: text(index) }));
+const bodies = passages(lineCount, { fewest: 12, most: 12 }).map((input) => ({ model: values.model, input }));
 
 await using server = await startServer({
   env: {
@@ -62,7 +58,7 @@ async function interactive(count: number): Promise<number> {
   return count / ((performance.now() - began) / 1000);
 }
 
-/** Sorted milliseconds of sequential requests. */
+/** Milliseconds of sequential requests. */
 async function latencies(count: number): Promise<number[]> {
   const found: number[] = [];
   for (let index = 0; index < count; index += 1) {
@@ -70,10 +66,10 @@ async function latencies(count: number): Promise<number[]> {
     await request(bodies[index % lineCount] as object);
     found.push(performance.now() - began);
   }
-  return found.toSorted((left, right) => left - right);
+  return found;
 }
-const shown = (sorted: readonly number[]) =>
-  `p50 ${sorted[Math.floor(sorted.length * 0.5)]?.toFixed(1)} ms, p95 ${sorted[Math.floor(sorted.length * 0.95)]?.toFixed(1)} ms`;
+const shown = (times: readonly number[]) =>
+  `p50 ${percentile(times, 0.5).toFixed(1)} ms, p95 ${percentile(times, 0.95).toFixed(1)} ms`;
 
 async function order(): Promise<string> {
   const lines = bodies.map((body, index) =>
@@ -115,9 +111,9 @@ try {
       `turn ${turn}: endpoint ${single.toFixed(0)}/s, batch ${lines.toFixed(0)}/s, ratio ${(lines / single).toFixed(2)}`,
     );
   }
-  const median = ratios.toSorted((left, right) => left - right)[Math.floor(ratios.length / 2)] ?? 0;
-  console.log(`batch lines run at ${median.toFixed(2)} of the endpoint's own throughput (goal ${GOAL})`);
-  if (median < GOAL) process.exitCode = 1;
+  const ratio = median(ratios);
+  console.log(`batch lines run at ${ratio.toFixed(2)} of the endpoint's own throughput (goal ${GOAL})`);
+  if (ratio < GOAL) process.exitCode = 1;
 
   const alone = await latencies(200);
   const id = await order();

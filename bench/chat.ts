@@ -1,7 +1,7 @@
 /**
  * Compares streams of POST /v1/chat/completions with node-llama-cpp: the same weights, prompt tokens, sampling and threads. Both sides
  * alternate, and take turns to go first. It then measures the latency that the service adds to a prompt both sides have cached, and
- * a second turn that shares a long prefix with the first. `bench/remote.ts` measures upstreams.
+ * a second turn that shares a long prefix with the first.
  *
  *   node bench/chat.ts [--quick] [--rounds 5] [--tokens 48] [--threads 1] [--streams 1,4,8] [--parts streams,added,prefix]
  */

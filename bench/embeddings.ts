@@ -38,11 +38,10 @@ const rounds = Number(values.rounds ?? (values.quick ? 2 : 5));
 const seconds = Number(values.seconds ?? (values.quick ? 3 : 6));
 const MODEL = 'sentence-transformers/all-minilm-l6-v2';
 const CORES = availableParallelism();
-/** Both ways to use all cores. */
-const LAYOUTS = [
-  { processes: CORES, threads: 1 },
-  { processes: 1, threads: CORES },
-];
+/** The ways to use all cores. */
+const LAYOUTS = [...new Set([1, 2, 4, CORES])]
+  .filter((threads) => threads <= CORES)
+  .map((threads) => ({ processes: Math.floor(CORES / threads), threads }));
 const BUDGETS = [128, 256, 512, 1024] as const;
 const report = createReport();
 

@@ -10,25 +10,16 @@ import { parseArgs } from 'node:util';
 
 interface Benchmark {
   about: string;
-  node?: string[];
   quick: string[];
 }
 
 const BENCHMARKS: Record<string, Benchmark> = {
   embeddings: { about: 'embeddings over HTTP against the raw runtime and transformers.js', quick: ['--quick'] },
   chat: { about: 'chat over HTTP against node-llama-cpp', quick: ['--quick'] },
-  'embedding-layouts': { about: 'embeddings on all cores against onnxruntime in every layout', quick: ['--quick'] },
-  remote: {
-    about: 'what the remote engine adds to 200 streams',
-    node: ['--expose-gc'],
-    quick: ['--rounds', '1', '--chunks', '40'],
-  },
   gateway: { about: 'what the service adds in front of an engine', quick: ['--quick'] },
   replicas: { about: 'workers, PostgreSQL and Redis, beside other gateways', quick: ['--quick'] },
-  'prefix-affinity': { about: 'prefix caches of two engines with and without affinity', quick: ['--quick'] },
   'noisy-neighbour': { about: 'two tenants while a third attacks', quick: ['--quick'] },
   usage: { about: 'the usage report over a million requests', quick: ['200000'] },
-  console: { about: 'the usage page of the console over a million ledger rows', quick: ['50000'] },
   batches: { about: 'batch lines against single requests', quick: ['--lines', '2000', '--turns', '1'] },
   transcription: { about: 'whisper against transformers.js', quick: ['--models', 'tiny', '--rounds', '1'] },
 };
@@ -44,11 +35,11 @@ if (values.help || unknown.length > 0) {
   process.exit(values.help ? 0 : 2);
 }
 
-for (const [name, { node = [], quick }] of Object.entries(BENCHMARKS)) {
+for (const [name, { quick }] of Object.entries(BENCHMARKS)) {
   if (positionals.length > 0 && !positionals.includes(name)) continue;
   console.log(`\n== ${name} ==`);
   const script = join(import.meta.dirname, `${name}.ts`);
-  const child = spawn(process.execPath, [...node, script, ...(values.quick ? quick : [])], {
+  const child = spawn(process.execPath, [script, ...(values.quick ? quick : [])], {
     stdio: 'inherit',
   });
   const [code] = await once(child, 'exit');

@@ -14,6 +14,7 @@ import { decodeAudio } from '../packages/engines/src/audio/reader.ts';
 import type { OnnxOptions } from '../packages/engines/src/onnx/driver.ts';
 import { load } from '../packages/engines/src/onnx/load.ts';
 import { weights } from '../test/models/weights.ts';
+import { median } from './measure.ts';
 
 const { values } = parseArgs({
   options: {
@@ -87,9 +88,6 @@ async function measure(work: () => Promise<unknown>): Promise<{ wallSeconds: num
   const { user, system } = process.cpuUsage(cpu);
   return { wallSeconds: (performance.now() - start) / 1000, cpuSeconds: (user + system) / 1e6 };
 }
-
-const median = (numbers: readonly number[]) =>
-  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
 
 const chunks = await Array.fromAsync(
   decodeAudio(join(import.meta.dirname, '../test/fixtures/audio/weather.ogg'), {

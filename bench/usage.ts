@@ -5,11 +5,11 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely';
 import type { DimensionName } from '../packages/core/src/domain/measures.ts';
 import type { Bucket } from '../packages/core/src/domain/usage-window.ts';
+import type { LedgerRow } from '../packages/core/src/ports/ledger.ts';
 import type { UsageQuery } from '../packages/core/src/ports/usage.ts';
 import type { Tables } from '../packages/server/src/adapters/sql/shared/tables.ts';
 import { usageQuery } from '../packages/server/src/adapters/sql/shared/usage-statement.ts';
 import { openStore } from '../packages/server/src/adapters/store.ts';
-import { pick, randomRow } from './random-row.ts';
 
 /** Measures a usage report over a month with a million requests, and whether it delays short reads. */
 const ROWS = Number(process.argv[2] ?? 1_000_000);
@@ -18,13 +18,34 @@ const START = Date.UTC(2026, 9, 1);
 const END = Date.UTC(2026, 10, 1);
 const GOAL_MS = 1_000;
 
-const row = (number: number) =>
-  randomRow(number, {
+const pick = (count: number): number => Math.floor(Math.random() * count);
+
+/** A chat request with random tokens, cost and duration. */
+function row(number: number): LedgerRow {
+  const id = `req_${number.toString(36).padStart(24, '0')}`;
+  const promptTokens = 1 + pick(4_000);
+  return {
     time: START + Math.floor(((END - START) * number) / ROWS),
     accountId: 'acct_bench',
     keyId: `key_${String(pick(20)).padStart(24, '0')}`,
     model: `provider/model-number-${pick(8)}`,
-  });
+    billingId: id,
+    requestId: id,
+    version: '2026-01-31',
+    region: ['local', 'eu-1'][pick(2)] ?? 'local',
+    endpoint: '/v1/chat/completions',
+    promptTokens,
+    completionTokens: pick(1_000),
+    cacheReadTokens: pick(promptTokens),
+    audioSeconds: 0,
+    costNanoUsd: pick(5_000_000),
+    pricing: { promptPerMillion: 0.1, completionPerMillion: 0.4, cacheReadPerMillion: 0.01, audioPerMinute: null },
+    discountPercent: 0,
+    status: 200,
+    durationMs: pick(3_000),
+    firstTokenMs: pick(300),
+  };
+}
 
 const directory = await mkdtemp(join(tmpdir(), 'baobab-bench-usage-'));
 const path = join(directory, 'baobab.db');

@@ -15,11 +15,6 @@ export interface ClientOrder {
   requests: ClientRequest[];
   concurrency: number;
   seconds: number;
-  /**
-   * Sends for so long before, and counts what is answered in the `seconds` after that. Without it everything counts, until the last answer:
-   * also the beginning and the end, when not all requests run.
-   */
-  warmUpSeconds?: number;
 }
 
 export type ClientResult = { tokens: number; requests: number; seconds: number } | { error: string };
@@ -28,8 +23,7 @@ async function work(order: ClientOrder): Promise<ClientResult> {
   const target = new URL('/v1/embeddings', order.address);
   const headers = { authorization: `Bearer ${order.apiKey}`, 'content-type': 'application/json' };
   const ready = order.requests.map(({ body, tokens }) => ({ bytes: postBytes(target, headers, body), tokens }));
-  const { warmUpSeconds } = order;
-  const began = performance.now() + (warmUpSeconds ?? 0) * 1000;
+  const began = performance.now();
   const endsAt = began + order.seconds * 1000;
   let next = 0;
   let tokens = 0;
@@ -46,12 +40,9 @@ async function work(order: ClientOrder): Promise<ClientResult> {
           socket.write(bytes);
         };
         answered = () => {
-          const now = performance.now();
-          if (warmUpSeconds === undefined || (now >= began && now < endsAt)) {
-            tokens += sent;
-            requests += 1;
-          }
-          if (now < endsAt) send();
+          tokens += sent;
+          requests += 1;
+          if (performance.now() < endsAt) send();
           else socket.end(resolve);
         };
         socket.on('error', reject);
@@ -61,8 +52,7 @@ async function work(order: ClientOrder): Promise<ClientResult> {
       });
     }),
   );
-  const endedAt = warmUpSeconds === undefined ? performance.now() : endsAt;
-  return { tokens, requests, seconds: (endedAt - began) / 1000 };
+  return { tokens, requests, seconds: (performance.now() - began) / 1000 };
 }
 
 process.on('message', async (order: ClientOrder) => {

@@ -2,15 +2,11 @@
  * Only onnxruntime: the parent sends token ids, results are dropped. Repeats its batches until the parent stops it, then reports the
  * number of tokens and the time.
  */
-import { readFile } from 'node:fs/promises';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { withRowWiseRanges } from '../../packages/engines/src/onnx/graph/row-wise.ts';
 
 export interface RawSetup {
   model: string;
   threads: number;
-  /** Rewrite the graph as the service does for `activation_ranges: token`. */
-  rowWiseRanges?: boolean;
   /** Ids with special tokens. */
   sequences: number[][];
 }
@@ -26,18 +22,13 @@ export interface RawResult {
   seconds: number;
 }
 
-const { model, threads, sequences, rowWiseRanges } = await new Promise<RawSetup>((resolve) =>
-  process.once('message', resolve),
-);
-const options: InferenceSession.SessionOptions = {
+const { model, threads, sequences } = await new Promise<RawSetup>((resolve) => process.once('message', resolve));
+const session = await InferenceSession.create(model, {
   graphOptimizationLevel: 'all',
   executionMode: 'sequential',
   intraOpNumThreads: threads,
   interOpNumThreads: 1,
-};
-const session = await (rowWiseRanges
-  ? InferenceSession.create(withRowWiseRanges(await readFile(model)), options)
-  : InferenceSession.create(model, options));
+});
 
 interface Batch {
   tokens: number;

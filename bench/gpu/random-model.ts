@@ -1,13 +1,12 @@
 /**
- * Writes a Llama of a given size with random weights and the vocabulary and template of another GGUF file, of which the head is enough.
+ * Writes a Llama of a given size with random weights and the vocabulary and template of another GGUF file.
  * It answers nonsense at the speed of a real model of that size.
  *
- *   node bench/gpu/random-model.ts 8b out.gguf [head.gguf] [tokens of the vocabulary]
+ *   node bench/gpu/random-model.ts 8b out.gguf other.gguf [tokens of the vocabulary]
  *
  * A larger vocabulary is filled up with tokens of no use. The size `tiny` decodes in no time and shows what a token costs otherwise.
  */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
 import { padded, text, unsigned32, unsigned64 } from '../../packages/engines/src/llama/gguf-encoding.ts';
 
 interface Shape {
@@ -147,7 +146,7 @@ function randomBlocks(count: number, scale: number): Buffer {
   return bytes;
 }
 
-const [, , size = '', out = '', source = join(import.meta.dirname, 'head.gguf'), tokens = '0'] = process.argv;
+const [, , size = '', out = '', source = '', tokens = '0'] = process.argv;
 const shape = SHAPES[size];
 if (shape === undefined || out === '')
   throw new Error(`usage: random-model.ts ${Object.keys(SHAPES).join('|')} out.gguf`);
