@@ -11,7 +11,7 @@ import type { LlamaOptions } from '../packages/engines/src/llama/driver.ts';
 import { startServer } from '../test/acceptance/start-server.ts';
 import { weights } from '../test/models/weights.ts';
 import type { StreamFigures } from './chat/raw-llama.ts';
-import { createService, type Message, type Run, startLibrary } from './chat/sides.ts';
+import { createHttpSide, type Message, type Run, startLibrary } from './chat/sides.ts';
 import { childrenOf, createReport, median, percentile, printConditions, processorSeconds } from './measure.ts';
 
 const { values } = parseArgs({
@@ -49,7 +49,7 @@ await using server = await startServer({
     BAOBAB_LIMITS_CHAT_TPM: '100000000',
   },
 });
-const service = createService(server, { model: MODEL, connections: SEQUENCES });
+const service = createHttpSide({ ...server, model: MODEL, connections: SEQUENCES });
 
 let asked = 0;
 /** Differs from the first letter on, so only the start of the template can be reused. */

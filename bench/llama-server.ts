@@ -16,8 +16,8 @@ import { parseArgs } from 'node:util';
 import { askEngines } from '../packages/server/src/control/client.ts';
 import { MODELS_DIR, startServer } from '../test/acceptance/start-server.ts';
 import { freePort } from '../test/fixtures/free-port.ts';
-import { createHttpStreams } from './chat/http-streams.ts';
 import type { StreamFigures } from './chat/raw-llama.ts';
+import { createHttpSide } from './chat/sides.ts';
 import { childrenOf, createReport, median, printConditions, processorSeconds } from './measure.ts';
 
 const cores = availableParallelism();
@@ -103,13 +103,14 @@ await using server = await startServer({
 });
 const sampling = { top_k: 0, min_p: 0 };
 const sides = {
-  service: createHttpStreams({
-    address: server.address,
-    apiKey: server.apiKey,
-    model: SLUG,
+  service: createHttpSide({ ...server, model: SLUG, connections: sequences, keepAlive: false }),
+  other: createHttpSide({
+    address: other.address,
+    model: 'any',
     connections: sequences,
+    keepAlive: false,
+    extra: sampling,
   }),
-  other: createHttpStreams({ address: other.address, model: 'any', connections: sequences, extra: sampling }),
 };
 type Name = keyof typeof sides;
 

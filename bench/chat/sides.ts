@@ -1,9 +1,8 @@
-/** Both sides of the chat benchmark: the library in its own process, and the service over HTTP. */
+/** The sides of the chat benchmarks: the library in its own process, and servers over HTTP. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
-import type { RunningServer } from '../../test/acceptance/start-server.ts';
 import type { RawLlamaOrder, RawLlamaSetup, StreamFigures } from './raw-llama.ts';
 
 export interface Run {
@@ -16,7 +15,7 @@ export interface Side {
   close(): void;
 }
 
-export function figuresOf(streams: readonly Omit<Answer, 'text'>[], durationMs: number): StreamFigures {
+function figuresOf(streams: readonly Answer[], durationMs: number): StreamFigures {
   const tokens = streams.reduce((sum, each) => sum + each.tokens, 0);
   return {
     firstTokenMs: streams.map((each) => each.firstTokenMs),
@@ -48,11 +47,6 @@ export interface Message {
   content: string;
 }
 
-export interface AskOptions {
-  maxTokens: number;
-  temperature?: number;
-}
-
 export interface Answer {
   text: string;
   firstTokenMs: number;
@@ -61,19 +55,41 @@ export interface Answer {
   cachedTokens: number;
 }
 
-export interface ServiceSide extends Side {
-  ask(messages: readonly Message[], options: AskOptions): Promise<Answer>;
+interface HttpSideOptions {
+  address: string;
+  apiKey?: string;
+  model: string;
+  connections: number;
+  /** llama-server closes idle connections while the other side has its turn. */
+  keepAlive?: boolean;
+  /** Further fields of the body. */
+  extra?: Readonly<Record<string, unknown>>;
 }
 
-export function createService(
-  { address, apiKey }: RunningServer,
-  { model, connections }: { model: string; connections: number },
-): ServiceSide {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+interface Chunk {
+  choices?: { delta?: { content?: string | null } }[];
+  usage?: {
+    completion_tokens: number;
+    prompt_tokens: number;
+    cache_read_tokens?: number;
+    prompt_tokens_details?: { cached_tokens?: number };
+  } | null;
+  timings?: { cache_n?: number };
+}
 
-  function ask(messages: readonly Message[], { maxTokens, temperature = 0.8 }: AskOptions): Promise<Answer> {
+export interface HttpSide extends Side {
+  ask(messages: readonly Message[], options: { maxTokens: number; temperature?: number }): Promise<Answer>;
+}
+
+/** Streams of a server with the chat completions API. */
+export function createHttpSide(options: HttpSideOptions): HttpSide {
+  const { address, apiKey = 'none', model, connections, keepAlive = true, extra } = options;
+  const agent = new Agent({ keepAlive, maxSockets: connections });
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+
+  const ask: HttpSide['ask'] = (messages, { maxTokens, temperature = 0.8 }) => {
     const began = performance.now();
-    const question = JSON.stringify({
+    const body = JSON.stringify({
       model,
       messages,
       temperature,
@@ -81,37 +97,26 @@ export function createService(
       max_tokens: maxTokens,
       stream: true,
       stream_options: { include_usage: true },
+      ...extra,
     });
-    const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
     return new Promise((resolve, reject) => {
-      const call = request(`${address}/v1/chat/completions`, { method: 'POST', agent, headers }, (answer) => {
-        let firstTokenMs = 0;
-        let body = '';
-        answer.setEncoding('utf8');
-        answer.on('data', (data: string) => {
-          body += data;
-          // Skips the first chunk, which has the role and empty content.
-          if (firstTokenMs === 0 && /"content":"[^"]/.test(body)) firstTokenMs = performance.now() - began;
+      const call = request(`${address}/v1/chat/completions`, { method: 'POST', agent, headers }, (response) => {
+        const answer: Answer = { text: '', firstTokenMs: 0, tokens: 0, promptTokens: 0, cachedTokens: 0 };
+        let rest = '';
+        response.setEncoding('utf8').on('data', (data: string) => {
+          const lines = (rest + data).split('\n');
+          rest = lines.pop() ?? '';
+          for (const line of lines) if (line.startsWith('data: {')) read(answer, JSON.parse(line.slice(6)), began);
         });
-        answer.on('end', () => {
-          const usage = /"usage":(\{"prompt_tokens".*\})\}/.exec(body)?.[1];
-          if (answer.statusCode !== 200 || usage === undefined || firstTokenMs === 0)
-            return reject(new Error(`the server answered ${answer.statusCode} ${body}`));
-          const used = JSON.parse(usage);
-          const pieces = body.matchAll(/"content":("(?:[^"\\]|\\.)*")/g);
-          resolve({
-            text: [...pieces].map(([, piece = '""']) => JSON.parse(piece)).join(''),
-            firstTokenMs,
-            tokens: used.completion_tokens,
-            promptTokens: used.prompt_tokens,
-            cachedTokens: used.cache_read_tokens,
-          });
+        response.on('end', () => {
+          if (answer.tokens > 0) resolve(answer);
+          else reject(new Error(`the server answered ${response.statusCode} ${rest}`));
         });
       });
       call.on('error', reject);
-      call.end(question);
+      call.end(body);
     });
-  }
+  };
 
   return {
     ask,
@@ -122,4 +127,17 @@ export function createService(
     },
     close: () => agent.destroy(),
   };
+}
+
+function read(answer: Answer, { choices = [], usage, timings }: Chunk, began: number): void {
+  const content = choices[0]?.delta?.content;
+  if (content) {
+    answer.firstTokenMs ||= performance.now() - began;
+    answer.text += content;
+  }
+  if (timings?.cache_n !== undefined) answer.cachedTokens = timings.cache_n;
+  if (!usage) return;
+  answer.tokens = usage.completion_tokens;
+  answer.promptTokens = usage.prompt_tokens;
+  answer.cachedTokens = usage.cache_read_tokens ?? usage.prompt_tokens_details?.cached_tokens ?? answer.cachedTokens;
 }
