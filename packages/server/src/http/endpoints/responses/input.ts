@@ -67,12 +67,25 @@ function contentOf(given: InputItemBody['content'] | object, path: string): Draf
 /** An assistant turn is one inner message, and several items here: reasoning, a text and calls. */
 interface Turn {
   role: 'assistant';
-  content: string;
-  reasoning?: string;
-  toolCalls?: ToolCall[];
+  texts: string[];
+  reasoning: string[];
+  toolCalls: ToolCall[];
 }
 
-const isTurn = (message: DraftMessage | Turn | undefined): message is Turn => message?.role === 'assistant';
+const isTurn = (message: DraftMessage | Turn | undefined): message is Turn =>
+  message?.role === 'assistant' && 'texts' in message;
+
+/** Undefined for reasoning alone, with no text and no call: a turn that was cut off. */
+function endTurn({ texts, reasoning, toolCalls }: Turn): DraftMessage | undefined {
+  const content = texts.join('\n\n');
+  if (content === '' && toolCalls.length === 0) return undefined;
+  return {
+    role: 'assistant',
+    content,
+    ...(reasoning.length > 0 && { reasoning: reasoning.join('\n\n') }),
+    ...(toolCalls.length > 0 && { toolCalls }),
+  };
+}
 
 /** The summary of a compacted conversation, as the model sees it. */
 const summaryMessage = (summary: string): DraftMessage => ({
@@ -108,15 +121,13 @@ export function messagesOf(items: readonly InputItemBody[], earlier: EarlierItem
   const turn = (): Turn => {
     const last = messages.at(-1);
     if (isTurn(last)) return last;
-    const created: Turn = { role: 'assistant', content: '' };
+    const created: Turn = { role: 'assistant', texts: [], reasoning: [], toolCalls: [] };
     messages.push(created);
     return created;
   };
   const call = (item: InputItemBody, argumentsText: string, path: string): void => {
     const id = required(item, 'call_id', path);
-    const owner = turn();
-    owner.toolCalls ??= [];
-    owner.toolCalls.push({ id, name: required(item, 'name', path), arguments: argumentsText });
+    turn().toolCalls.push({ id, name: required(item, 'name', path), arguments: argumentsText });
   };
 
   for (const [index, item] of items.entries()) {
@@ -129,15 +140,17 @@ export function messagesOf(items: readonly InputItemBody[], earlier: EarlierItem
         const { text: content, images, documents } = given;
         if (item.role !== 'user') refuseDocuments(given, item.role);
         if (item.role === 'assistant') {
-          const owner = turn();
-          owner.content = owner.content === '' ? content : `${owner.content}\n\n${content}`;
+          const { texts } = turn();
+          // Empty texts before the first one leave no lines.
+          if (texts.length > 0 || content !== '') texts.push(content);
         } else if (item.role === 'user') messages.push({ role: 'user', content, references: images, documents });
         else messages.push({ role: 'system', content });
         break;
       }
       case 'reasoning': {
-        const owner = turn();
-        owner.reasoning = [owner.reasoning, openReasoning(item, path)].filter((text) => text).join('\n\n');
+        const { reasoning } = turn();
+        const text = openReasoning(item, path);
+        if (text !== '') reasoning.push(text);
         break;
       }
       case 'function_call':
@@ -169,6 +182,5 @@ export function messagesOf(items: readonly InputItemBody[], earlier: EarlierItem
         break;
     }
   }
-  // Reasoning alone, with no text and no call, is a turn that was cut off.
-  return messages.filter((each) => !isTurn(each) || each.content !== '' || (each.toolCalls?.length ?? 0) > 0);
+  return messages.map((each) => (isTurn(each) ? endTurn(each) : each)).filter((each) => each !== undefined);
 }
