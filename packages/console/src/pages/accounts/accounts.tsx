@@ -1,20 +1,27 @@
 import { may } from '@baobab/core/domain/operations.ts';
+import { useState } from 'preact/hooks';
 import { useNow } from '../../address/range.ts';
 import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
+import { call } from '../../api/client.ts';
 import { useAccounts, useKeys } from '../../api/queries.ts';
+import { queryClient } from '../../api/query.ts';
 import { useSession } from '../../api/session.ts';
+import type { Account } from '../../api/types.ts';
 import { Button } from '../../components/button.tsx';
 import { optionsOf, Segments } from '../../components/choices.tsx';
-import { Empty } from '../../components/feedback.tsx';
+import { Empty, toast } from '../../components/feedback.tsx';
+import { TextField } from '../../components/fields.tsx';
+import { errorAt, Form, useForm } from '../../components/form.tsx';
 import { Listing } from '../../components/listing.tsx';
+import { Sheet } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
 import { compact, full } from '../../format/numbers.ts';
 import { ago, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { useMonthlySpend } from '../spend/monthly-spend.ts';
 import { SpendCell } from '../spend/spend.tsx';
+import { ACCOUNT_FIELDS, AccountFields, draftToWire, emptyDraft } from './account-fields.tsx';
 import { AccountSheet, AccountStatus } from './account-sheet.tsx';
-import { CreateAccount } from './create-account.tsx';
 
 export default function Accounts() {
   const { search } = usePlace();
@@ -131,5 +138,39 @@ export default function Accounts() {
         />
       )}
     </Page>
+  );
+}
+
+function CreateAccount({ onClose }: { onClose: () => void }) {
+  const [name, setName] = useState('');
+  const [draft, setDraft] = useState(emptyDraft);
+  const { accounts } = texts;
+  const form = useForm(async () => {
+    await call<Account>('/v1/admin/accounts', { method: 'POST', body: { name: name.trim(), ...draftToWire(draft) } });
+    await queryClient.invalidateQueries({ queryKey: ['accounts'] });
+    toast(accounts.created(name.trim()));
+    onClose();
+  });
+  return (
+    <Sheet title={accounts.sheetTitle} onClose={onClose}>
+      <Form
+        state={form}
+        action={accounts.create}
+        ready={name.trim() !== ''}
+        fields={['name', ...ACCOUNT_FIELDS]}
+        onCancel={onClose}
+      >
+        <TextField
+          label={accounts.name}
+          hint={accounts.nameHint}
+          required
+          maxLength={64}
+          error={errorAt(form.error, 'name')}
+          value={name}
+          onValue={setName}
+        />
+        <AccountFields draft={draft} onChange={setDraft} error={form.error} />
+      </Form>
+    </Sheet>
   );
 }

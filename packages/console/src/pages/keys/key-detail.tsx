@@ -8,14 +8,16 @@ import { queryClient } from '../../api/query.ts';
 import { useSession } from '../../api/session.ts';
 import type { Key, NewKey } from '../../api/types.ts';
 import { Button, LinkButton } from '../../components/button.tsx';
+import { optionsOf, Select } from '../../components/choices.tsx';
 import { Copyable } from '../../components/copying.tsx';
 import { Details } from '../../components/details.tsx';
+import { toast, toastFailure } from '../../components/feedback.tsx';
+import { TextField } from '../../components/fields.tsx';
 import { useSave } from '../../components/form.tsx';
-import { Sheet } from '../../components/overlay.tsx';
+import { Modal, Sheet } from '../../components/overlay.tsx';
 import { ago, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { BudgetMeter, Spend } from '../spend/spend.tsx';
-import { RevokeKey, RotateKey } from './end-key.tsx';
 import { KeyRights, KeyStatus, keyState } from './key-parts.tsx';
 import { LIMIT_FIELDS, LimitFields, type Limits, limitsOf, limitsToWire } from './limit-fields.tsx';
 
@@ -117,5 +119,86 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
         <RotateKey keyRecord={key} path={path} onClose={() => setAsking(undefined)} onDone={onRotated} />
       )}
     </Sheet>
+  );
+}
+
+interface EndKeyProps {
+  keyRecord: Key;
+  path: string;
+  onClose: () => void;
+}
+
+/** Says what stops working. Asks for the name only if the key was used today. */
+function RevokeKey({ keyRecord: key, path, onClose, onDone }: EndKeyProps & { onDone: () => void }) {
+  const [typed, setTyped] = useState('');
+  const [busy, setBusy] = useState(false);
+  const now = Date.now();
+  const used = key.last_used_at;
+  const usedToday = used?.slice(0, 10) === new Date(now).toISOString().slice(0, 10);
+  const revoke = async () => {
+    setBusy(true);
+    try {
+      await call(`${path}/revoke`, { method: 'POST' });
+      toast(texts.keys.revokeDone(key.name));
+      await queryClient.invalidateQueries({ queryKey: ['keys'] });
+      onDone();
+    } catch (error) {
+      toastFailure(error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Modal
+      title={texts.keys.revokeTitle(key.name)}
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>{texts.common.cancel}</Button>
+          <Button
+            tone="danger-filled"
+            disabled={busy || (usedToday && typed !== key.name)}
+            onClick={() => void revoke()}
+          >
+            {texts.keys.revoke}
+          </Button>
+        </>
+      }
+    >
+      <p>{used === null ? texts.keys.revokeUnused : texts.keys.revokeText(ago(used, now))}</p>
+      {usedToday && <TextField label={texts.keys.revokeConfirm(key.name)} value={typed} onValue={setTyped} />}
+    </Modal>
+  );
+}
+
+function RotateKey({ keyRecord: key, path, onClose, onDone }: EndKeyProps & { onDone: (key: NewKey) => void }) {
+  const [grace, setGrace] = useState('86400');
+  const [busy, setBusy] = useState(false);
+  const rotate = async () => {
+    setBusy(true);
+    try {
+      const created = await call<NewKey>(`${path}/rotate`, { method: 'POST', body: { grace_seconds: Number(grace) } });
+      await queryClient.invalidateQueries({ queryKey: ['keys'] });
+      onDone(created);
+    } catch (error) {
+      toastFailure(error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Modal
+      title={texts.keys.rotateTitle(key.name)}
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>{texts.common.cancel}</Button>
+          <Button tone="primary" disabled={busy} onClick={() => void rotate()}>
+            {texts.keys.rotate}
+          </Button>
+        </>
+      }
+    >
+      <p>{texts.keys.rotateText}</p>
+      <Select label={texts.keys.rotateGrace} options={optionsOf(texts.keys.graces)} value={grace} onValue={setGrace} />
+    </Modal>
   );
 }

@@ -2,23 +2,27 @@ import { may } from '@baobab/core/domain/operations.ts';
 import { useState } from 'preact/hooks';
 import { useNow } from '../../address/range.ts';
 import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
-import { useAccounts, useKeys } from '../../api/queries.ts';
+import { useAccounts, useKeys, useOwnKey } from '../../api/queries.ts';
 import { useAccountFilter, useSession } from '../../api/session.ts';
 import type { NewKey } from '../../api/types.ts';
 import { Button } from '../../components/button.tsx';
 import { optionsOf, Segments } from '../../components/choices.tsx';
+import { CodeBlock, Copyable } from '../../components/copying.tsx';
+import { Details } from '../../components/details.tsx';
 import { Empty } from '../../components/feedback.tsx';
 import { SearchField } from '../../components/fields.tsx';
 import { Listing } from '../../components/listing.tsx';
-import { Page } from '../../components/page.tsx';
+import { Sheet } from '../../components/overlay.tsx';
+import { Card, Page, Skeleton } from '../../components/page.tsx';
+import { dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
+import { Snippets } from '../first-request/first-request.tsx';
+import { Budget } from '../overview/budget.tsx';
 import { useMonthlySpend } from '../spend/monthly-spend.ts';
 import { CreateKey } from './create-key.tsx';
 import { keyColumns } from './key-columns.tsx';
 import { KeyDetail } from './key-detail.tsx';
-import { keyState } from './key-parts.tsx';
-import { OwnKeyPage } from './own-key.tsx';
-import { SecretSheet } from './secret-sheet.tsx';
+import { KeyRights, keyState } from './key-parts.tsx';
 
 export default function Keys() {
   const session = useSession();
@@ -111,5 +115,62 @@ export default function Keys() {
         />
       )}
     </Page>
+  );
+}
+
+/** For keys that cannot manage others: what they may do themselves. */
+function OwnKeyPage() {
+  const key = useOwnKey().data;
+  const { columns } = texts.keys;
+  return (
+    <Page title={texts.keys.own} about={texts.keys.forbidden}>
+      <div class="stack">
+        {key === undefined ? (
+          <Skeleton height={180} />
+        ) : (
+          <Card title={key.name}>
+            <Details
+              rows={[
+                [columns.key, <Copyable key="id" text={key.id} />],
+                [columns.scopes, <KeyRights key="access" keyRecord={key} />],
+                [
+                  columns.expires,
+                  key.expires_at === null ? texts.common.never : `${dateTime(key.expires_at, 'UTC')} UTC`,
+                ],
+              ]}
+            />
+          </Card>
+        )}
+        <Budget />
+      </div>
+    </Page>
+  );
+}
+
+/** The secret of a new key, shown this once and kept nowhere. */
+function SecretSheet({ created, onClose }: { created: NewKey; onClose: () => void }) {
+  const secret = created.secret ?? '';
+  return (
+    <Sheet
+      title={texts.keys.created(created.name)}
+      onClose={onClose}
+      foot={
+        <Button tone="primary" onClick={onClose}>
+          {texts.keys.done}
+        </Button>
+      }
+    >
+      <div class="stack">
+        <p class="notice notice-warn">{texts.keys.once}</p>
+        <div class="secret">
+          <CodeBlock code={secret} head={<span class="small muted code-title">{texts.keys.secret}</span>} />
+        </div>
+        <Snippets
+          title={texts.keys.snippets}
+          secret={secret}
+          use={{ scopes: created.scopes, models: created.allowed_models }}
+        />
+      </div>
+    </Sheet>
   );
 }

@@ -1,20 +1,24 @@
 import { isOperator } from '@baobab/core/domain/operations.ts';
+import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import { useState } from 'preact/hooks';
 import { href } from '../../address/router.ts';
+import { call } from '../../api/client.ts';
+import { queryClient } from '../../api/query.ts';
 import { useSession } from '../../api/session.ts';
 import type { Engine, Model } from '../../api/types.ts';
 import { Button, LinkButton } from '../../components/button.tsx';
+import { Select } from '../../components/choices.tsx';
 import { Copyable } from '../../components/copying.tsx';
 import { type Detail, Details } from '../../components/details.tsx';
-import { Badge } from '../../components/feedback.tsx';
-import { Sheet } from '../../components/overlay.tsx';
+import { Badge, toast } from '../../components/feedback.tsx';
+import { TextField } from '../../components/fields.tsx';
+import { Modal, Sheet } from '../../components/overlay.tsx';
 import { full, money } from '../../format/numbers.ts';
 import { date } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { labelOf } from '../../texts/label-of.ts';
 import { EngineActions } from '../engines/engine-actions.tsx';
 import { EngineFacts } from '../engines/engine-facts.tsx';
-import { Deprecate } from './deprecate.tsx';
 import { ModelStatus, price, statusOf, statusText } from './model-parts.tsx';
 
 export interface ModelSheetProps {
@@ -119,5 +123,61 @@ export function ModelSheet({ model, engine, onClose }: ModelSheetProps) {
       </div>
       {deprecating && <Deprecate model={model} onClose={() => setDeprecating(false)} />}
     </Sheet>
+  );
+}
+
+const NOTICE_DAYS = 90;
+
+/** The server accepts dates at least 90 days ahead; the day after is safe in every time zone. */
+const earliest = () => new Date(Date.now() + (NOTICE_DAYS + 1) * DAY_MS).toISOString().slice(0, 10);
+
+function Deprecate({ model, onClose }: { model: Model; onClose: () => void }) {
+  const [target, setTarget] = useState(model.id);
+  const [on, setOn] = useState(earliest);
+  const [error, setError] = useState<string>();
+  const { models } = texts;
+  const submit = async () => {
+    try {
+      await call('/v1/admin/models/deprecate', { method: 'POST', body: { model: target, on } });
+      await queryClient.invalidateQueries({ queryKey: ['models'] });
+      toast(models.deprecated(target, on));
+      onClose();
+    } catch (failure) {
+      setError(failure instanceof Error ? failure.message : String(failure));
+    }
+  };
+  return (
+    <Modal
+      title={models.deprecateTitle(model.id)}
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>{texts.common.cancel}</Button>
+          <Button tone="danger-filled" onClick={() => void submit()}>
+            {models.deprecate}
+          </Button>
+        </>
+      }
+    >
+      <p>{models.deprecateText}</p>
+      <Select
+        label={models.deprecateWhat}
+        value={target}
+        onValue={setTarget}
+        options={[
+          { value: model.id, label: models.allVersions },
+          ...model.versions.map(({ version }) => ({ value: `${model.id}@${version}`, label: version })),
+        ]}
+      />
+      <TextField
+        label={models.deprecateOn}
+        hint={models.deprecateHint}
+        type="date"
+        min={earliest()}
+        value={on}
+        onValue={setOn}
+        error={error}
+      />
+    </Modal>
   );
 }

@@ -1,13 +1,16 @@
 import { useMemo } from 'preact/hooks';
-import { type Range, setCustomRange } from '../../address/range.ts';
+import { keptSearch, type Range, setCustomRange } from '../../address/range.ts';
+import { href, navigate, usePlace } from '../../address/router.ts';
 import type { PerformanceReport, UsageReport } from '../../api/types.ts';
 import { useBuckets } from '../../charts/buckets.ts';
+import { ChartTable } from '../../charts/chart-table.tsx';
 import { groupSeries } from '../../charts/grouping.ts';
-import { compact, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
+import type { Series } from '../../charts/plot.ts';
+import { TimeChart } from '../../charts/time-chart.tsx';
+import { Card } from '../../components/page.tsx';
+import { compact, full, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
 import { DURATION_STEPS, duration, durationAxis } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
-import { ChartCard } from './chart-card.tsx';
-import { outcomeSeries, percentileSeries } from './performance-series.ts';
 
 export interface ChartsProps {
   range: Range;
@@ -59,5 +62,112 @@ export function Charts({ range, usage, performance }: ChartsProps) {
       <ChartCard {...common} {...DURATIONS} title={overview.latencyOverTime} series={requests.latency} />
       <ChartCard {...common} {...DURATIONS} title={overview.firstTokenOverTime} series={requests.firstToken} />
     </>
+  );
+}
+
+type Buckets = PerformanceReport['buckets'];
+
+const byStart = (buckets: Buckets) => new Map(buckets.map((bucket) => [Date.parse(bucket.start), bucket]));
+
+/** Green for what worked, amber and red hues only for what did not. */
+const OUTCOMES = [
+  { id: 'succeeded', label: texts.figures.succeeded, hue: 0 },
+  { id: 'cancelled', label: texts.figures.cancelled, hue: -1 },
+  { id: 'client_errors', label: texts.figures.clientErrors, hue: 5 },
+  { id: 'limited', label: texts.figures.limited, hue: 1 },
+  { id: 'server_errors', label: texts.figures.serverErrors, hue: 3 },
+] as const;
+
+function outcomeSeries(buckets: Buckets, starts: number[]): Series[] {
+  const known = byStart(buckets);
+  return OUTCOMES.map(({ id, label, hue }) => ({
+    id,
+    label,
+    hue,
+    values: starts.map((start) => known.get(start)?.[id] ?? 0),
+  })).filter(({ id, values }) => id === 'succeeded' || values.some((value) => value > 0));
+}
+
+const PERCENTILES = ['p50', 'p90', 'p99'] as const;
+
+function percentileSeries(buckets: Buckets, starts: number[], field: 'latency_ms' | 'first_token_ms'): Series[] {
+  const known = byStart(buckets);
+  return PERCENTILES.map((percentile, index) => ({
+    id: percentile,
+    label: percentile,
+    hue: [0, 2, 1][index] ?? 0,
+    values: starts.map((start) => known.get(start)?.[field]?.[percentile] ?? null),
+  }));
+}
+
+interface ChartCardProps {
+  title: string;
+  times: number[];
+  series: Series[];
+  kind?: 'bars' | 'lines';
+  range: Range;
+  format: (value: number) => string;
+  formatAxis?: (values: number[]) => string[];
+  steps?: number[];
+  exact?: (value: number) => string;
+  /** The filter of the Usage page that a click on a series sets. */
+  filter?: string;
+  onZoom: (fromMs: number, toMs: number) => void;
+}
+
+const HEIGHT = 190;
+
+function ChartCard({
+  title,
+  times,
+  series,
+  kind = 'bars',
+  range,
+  format,
+  formatAxis,
+  steps,
+  exact = full,
+  filter,
+  onZoom,
+}: ChartCardProps) {
+  const { search } = usePlace();
+  const drawn = series.some(({ values }) => values.some((value) => value !== null && value !== 0));
+  const open = (id: string) => navigate(href('/usage', { ...keptSearch(search), group: 'key', [filter ?? '']: id }));
+  return (
+    <Card title={title} aside={<span class="chart-zone">{range.zone}</span>}>
+      {drawn ? (
+        <>
+          <TimeChart
+            label={title}
+            times={times}
+            series={series}
+            kind={kind}
+            fromMs={range.fromMs}
+            toMs={range.toMs}
+            zone={range.zone}
+            bucket={range.bucket}
+            height={HEIGHT}
+            format={format}
+            formatAxis={formatAxis}
+            steps={steps}
+            exact={exact}
+            onZoom={onZoom}
+            onSeries={filter ? open : undefined}
+          />
+          <ChartTable
+            label={title}
+            times={times}
+            series={series}
+            bucket={range.bucket}
+            zone={range.zone}
+            exact={exact}
+          />
+        </>
+      ) : (
+        <div class="chart-empty" style={{ height: `${HEIGHT}px` }}>
+          {texts.charts.empty}
+        </div>
+      )}
+    </Card>
   );
 }

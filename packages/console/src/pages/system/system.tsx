@@ -9,7 +9,6 @@ import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { bytes, full } from '../../format/numbers.ts';
 import { dateTime, duration } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
-import { flatten, grouped, readable } from './settings.ts';
 
 export default function System() {
   const system = useSystem();
@@ -117,4 +116,49 @@ function Report({ report }: { report: SystemReport }) {
       </section>
     </div>
   );
+}
+
+interface Setting {
+  /** Dotted path, as in baobab.yaml. */
+  name: string;
+  value: string;
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+interface SettingGroup {
+  /** The first part of the paths in it, empty for settings without a group. */
+  name: string;
+  settings: Setting[];
+}
+
+/** Settings by the first part of their paths, those without a group first. */
+function grouped(settings: readonly Setting[]): SettingGroup[] {
+  const groups = new Map<string, Setting[]>([['', []]]);
+  for (const setting of settings) {
+    const [first = ''] = setting.name.split(/[.[]/, 1);
+    const group = first === setting.name ? '' : first;
+    groups.set(group, [...(groups.get(group) ?? []), setting]);
+  }
+  return [...groups].filter(([, each]) => each.length > 0).map(([name, each]) => ({ name, settings: each }));
+}
+
+/** A number of bytes or milliseconds as people read it. */
+function readable({ name, value }: Setting): string | undefined {
+  const number = Number(value);
+  if (!Number.isFinite(number) || number < 1000) return undefined;
+  if (name.endsWith('_bytes')) return bytes(number);
+  return name.endsWith('_ms') ? duration(number) : undefined;
+}
+
+/** One row for each setting. Lists of plain values stay on one line. */
+function flatten(value: unknown, path = ''): Setting[] {
+  if (isRecord(value)) {
+    return Object.entries(value).flatMap(([name, inner]) => flatten(inner, path === '' ? name : `${path}.${name}`));
+  }
+  if (Array.isArray(value) && value.some((item) => typeof item === 'object')) {
+    return value.flatMap((item, index) => flatten(item, `${path}[${index}]`));
+  }
+  return [{ name: path, value: Array.isArray(value) ? value.join(', ') || '[]' : String(value ?? '–') }];
 }

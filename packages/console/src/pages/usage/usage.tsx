@@ -1,23 +1,34 @@
 import { DIMENSION_NAMES } from '@baobab/core/domain/measures.ts';
+import { isOperator } from '@baobab/core/domain/operations.ts';
 import { useMemo } from 'preact/hooks';
-import { setCustomRange, useRange } from '../../address/range.ts';
+import { type Range, setCustomRange, useRange } from '../../address/range.ts';
 import { changeSearch, usePlace } from '../../address/router.ts';
 import { address } from '../../api/client.ts';
 import { usageQuery, useUsage } from '../../api/queries.ts';
-import { useAccountFilter } from '../../api/session.ts';
+import { useAccountFilter, useSession } from '../../api/session.ts';
+import type { UsageBucket, UsageFigures } from '../../api/types.ts';
 import { useBuckets } from '../../charts/buckets.ts';
-import { type Group, groupSeries, groupTotals, metricValue, readMetric } from '../../charts/grouping.ts';
+import {
+  type Group,
+  groupOf,
+  groupSeries,
+  groupTotals,
+  type Metric,
+  metricValue,
+  readMetric,
+} from '../../charts/grouping.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
 import { LinkButton } from '../../components/button.tsx';
-import { Segments } from '../../components/choices.tsx';
+import { optionsOf, Segments, Select } from '../../components/choices.tsx';
 import { Empty } from '../../components/feedback.tsx';
 import { Loaded } from '../../components/listing.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
+import { FilterChip, RangeFilter, type RangeFilterProps } from '../../components/range-filter.tsx';
+import { type Column, Table } from '../../components/table.tsx';
 import { compact, full, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
+import { bucketLabel } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
-import { GroupTable } from './group-table.tsx';
-import { PeriodTable } from './period-table.tsx';
-import { UsageFilters } from './usage-filters.tsx';
+import { GroupTable, usageColumns } from './group-table.tsx';
 
 function readGroup(value: string | null): Group {
   if (value === 'none') return '';
@@ -133,5 +144,95 @@ export default function Usage() {
         }
       </Loaded>
     </Page>
+  );
+}
+
+interface PeriodTableProps {
+  buckets: UsageBucket[];
+  totals: UsageFigures;
+  group: Group;
+  range: Range;
+}
+
+function PeriodTable({ buckets, totals, group, range }: PeriodTableProps) {
+  const columns: Column<UsageBucket>[] = [
+    {
+      id: 'period',
+      label: `${texts.usage.period} (${range.zone})`,
+      sortBy: ({ start }) => start,
+      cell: ({ start }) => bucketLabel(start, range.bucket, range.zone),
+      foot: texts.common.total,
+    },
+    ...(group === ''
+      ? []
+      : [
+          {
+            id: 'name',
+            label: texts.usage.groups[group],
+            sortBy: (row: UsageBucket) => groupOf(row, group).label,
+            cell: (row: UsageBucket) => <span class="truncate">{groupOf(row, group).label}</span>,
+            foot: '',
+          },
+        ]),
+    ...usageColumns<UsageBucket>(totals),
+  ];
+  return (
+    <Table
+      label={texts.usage.byTime}
+      columns={columns}
+      rows={buckets}
+      rowKey={(row) => `${row.start} ${groupOf(row, group).id}`}
+      initialSort="-period"
+    />
+  );
+}
+
+/** The account is chosen for the whole console. */
+const FILTERS = DIMENSION_NAMES.filter((name) => name !== 'account');
+type Filter = (typeof FILTERS)[number];
+
+interface UsageFiltersProps {
+  metric: Metric;
+  group: Group;
+  range: RangeFilterProps['range'];
+  filters: Readonly<Record<Filter, string | undefined>>;
+  nameOf(filter: Filter, value: string): string;
+}
+
+function UsageFilters({ metric, group, range, filters, nameOf }: UsageFiltersProps) {
+  const session = useSession();
+  const groups = ['', ...(isOperator(session) ? DIMENSION_NAMES : FILTERS)] as const;
+  return (
+    <>
+      <Select
+        inline
+        label={texts.usage.metric}
+        options={optionsOf(texts.usage.metrics)}
+        value={metric}
+        onValue={(value) => changeSearch({ metric: value === 'cost' ? undefined : value })}
+      />
+      <Select
+        inline
+        label={texts.usage.groupBy}
+        options={groups.map((value) => ({
+          value,
+          label: value === '' ? texts.usage.groups[''] : texts.usage.byGroup(texts.usage.groups[value]),
+        }))}
+        value={group}
+        onValue={(value) => changeSearch({ group: value === '' ? 'none' : value })}
+      />
+      <RangeFilter range={range} buckets />
+      {FILTERS.map((filter) => {
+        const value = filters[filter];
+        return value === undefined ? null : (
+          <FilterChip
+            key={filter}
+            name={texts.usage.groups[filter]}
+            value={nameOf(filter, value)}
+            onRemove={() => changeSearch({ [filter]: undefined })}
+          />
+        );
+      })}
+    </>
   );
 }

@@ -1,10 +1,10 @@
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { useNow } from '../../../address/range.ts';
 import { Button } from '../../../components/button.tsx';
+import { toast } from '../../../components/feedback.tsx';
 import { bytes } from '../../../format/numbers.ts';
 import { duration } from '../../../format/times.ts';
 import { texts } from '../../../texts/en/texts.ts';
-import { useRecorder } from './recorder.ts';
 
 export interface AudioChooserProps {
   file: File | undefined;
@@ -46,4 +46,39 @@ export function AudioChooser({ file, onFile }: AudioChooserProps) {
       <span class="field-hint">{file ? `${file.name}, ${bytes(file.size)}` : playground.audioHint}</span>
     </div>
   );
+}
+
+interface Recorder {
+  /** Since when it records. */
+  since: number | undefined;
+  start: () => void;
+  stop: () => void;
+}
+
+/** Records the microphone and hands over the audio as a file. */
+function useRecorder(onRecorded: (file: File) => void): Recorder {
+  const [since, setSince] = useState<number>();
+  const recorder = useRef<MediaRecorder>(undefined);
+  const stop = () => recorder.current?.stop();
+  useEffect(() => stop, []);
+  const start = async () => {
+    try {
+      const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+      const own = new MediaRecorder(stream);
+      const parts: Blob[] = [];
+      own.ondataavailable = ({ data }) => parts.push(data);
+      own.onstop = () => {
+        for (const track of stream.getTracks()) track.stop();
+        setSince(undefined);
+        const ending = own.mimeType.includes('mp4') ? 'm4a' : own.mimeType.includes('ogg') ? 'ogg' : 'webm';
+        onRecorded(new File(parts, `recording.${ending}`, { type: own.mimeType }));
+      };
+      recorder.current = own;
+      own.start();
+      setSince(Date.now());
+    } catch {
+      toast(texts.playground.noMicrophone, { bad: true });
+    }
+  };
+  return { since, start: () => void start(), stop };
 }

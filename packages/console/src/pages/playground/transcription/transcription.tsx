@@ -1,4 +1,5 @@
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { RefObject } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { call } from '../../../api/client.ts';
 import { TextField } from '../../../components/fields.tsx';
 import { Card } from '../../../components/page.tsx';
@@ -9,10 +10,8 @@ import { useDraft } from '../drafts.ts';
 import { PartForm, type PartProps, Stats } from '../parts.tsx';
 import { useRun } from '../run.ts';
 import { AudioChooser } from './audio-chooser.tsx';
-import { usePlayer } from './player.ts';
 import { transcriptionSnippet } from './snippet.ts';
 import { peaksOf, Waveform } from './waveform.tsx';
-import { type Word, Words } from './words.tsx';
 
 interface TranscriptionAnswer {
   text: string;
@@ -127,5 +126,73 @@ export function Transcription({ models, model, onCode }: PartProps) {
         </Card>
       )}
     </div>
+  );
+}
+
+interface Player {
+  audio: RefObject<HTMLAudioElement | null>;
+  /** In seconds, like the others. */
+  time: number;
+  setTime: (seconds: number) => void;
+  length: number | undefined;
+  seek: (seconds: number, play?: boolean) => void;
+}
+
+/** Follows an audio element. */
+function usePlayer(): Player {
+  const audio = useRef<HTMLAudioElement>(null);
+  const [time, setTime] = useState(0);
+  // Between two events of the player the time goes on: words light up without a delay.
+  useEffect(() => {
+    let frame = 0;
+    const follow = () => {
+      if (audio.current && !audio.current.paused) setTime(audio.current.currentTime);
+      frame = requestAnimationFrame(follow);
+    };
+    frame = requestAnimationFrame(follow);
+    return () => cancelAnimationFrame(frame);
+  }, []);
+  const seek = (seconds: number, play = false) => {
+    if (!audio.current) return;
+    audio.current.currentTime = seconds;
+    setTime(seconds);
+    if (play) void audio.current.play();
+  };
+  return { audio, time, setTime, length: audio.current?.duration, seek };
+}
+
+interface Word {
+  word: string;
+  start: number;
+  end: number;
+}
+
+interface WordsProps {
+  words: Word[];
+  /** Seconds played so far. */
+  time: number;
+  onSeek: (seconds: number) => void;
+}
+
+/** The transcript; the word that is spoken now lights up, and a click on one plays it. */
+function Words({ words, time, onSeek }: WordsProps) {
+  return (
+    <p class="words" dir="auto">
+      {words.map(({ word, start, end }, index) => {
+        const state =
+          time >= start && time < Math.max(end, start + 0.05)
+            ? 'word word-now'
+            : time >= end
+              ? 'word word-past'
+              : 'word';
+        return (
+          <span key={index}>
+            <button type="button" class={state} onClick={() => onSeek(start)}>
+              {word.trim()}
+            </button>{' '}
+          </span>
+        );
+      })}
+    </p>
   );
 }
