@@ -2,15 +2,29 @@ import { randomInt, randomUUID } from 'node:crypto';
 import path from 'node:path';
 import type { EngineTask } from '@baobab/core/domain/model.ts';
 import type { LoadSpec } from '@baobab/core/engine/driver.ts';
-import type { ComputeDevice, EngineModel } from '@baobab/core/engine/engine.ts';
+import type {
+  ComputeDevice,
+  EmbeddingCapability,
+  EmbeddingRequest,
+  EngineModel,
+  RerankCapability,
+  TextInput,
+} from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import { getLlama, type Llama, LlamaLogLevel, type LlamaModel } from 'node-llama-cpp';
+import {
+  getLlama,
+  type Llama,
+  type LlamaEmbeddingContext,
+  LlamaLogLevel,
+  type LlamaModel,
+  type Token,
+} from 'node-llama-cpp';
 import { backendOptions } from './backend/local-builds.ts';
 import { createChatCapability } from './chat.ts';
 import { SEEDS } from './decoding/sampling.ts';
+import { createThreadGovernor } from './decoding/thread-governor.ts';
 import type { LlamaOptions } from './driver.ts';
-import { createEmbeddingCapability } from './embedding.ts';
-import { createRerankCapability } from './rerank.ts';
+import { createTokenizerSlice } from './text/prompt-tokenizer.ts';
 
 /** Loads a GGUF model. Runs in an engine process. */
 export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
@@ -88,4 +102,82 @@ async function deviceOf(llama: Llama, model: LlamaModel, usedBefore: number): Pr
 async function release(llama: Llama, model: LlamaModel): Promise<void> {
   await model.dispose();
   await llama.dispose();
+}
+
+/** GGUF embedding models. One input at a time: llama.cpp gains nothing from batches of such inputs on a CPU. */
+async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Promise<EmbeddingCapability> {
+  const context = await model.createEmbeddingContext({
+    contextSize: spec.contextLength,
+    // An encoder reads its whole input at once, so a batch must hold the longest one.
+    batchSize: spec.contextLength,
+    threads: spec.threads,
+  });
+  const governor = createThreadGovernor(spec.threads);
+  return {
+    async embed({ inputs, dimensions = model.embeddingVectorSize }: EmbeddingRequest<TextInput>, { signal }) {
+      const slice = createTokenizerSlice(signal);
+      const tokens: number[] = [];
+      for (const [index, input] of inputs.entries()) {
+        tokens.push(inputLength(context, input, index, spec.contextLength));
+        if (slice.isOver()) await slice.next();
+      }
+      const vectors = new Float32Array(inputs.length * dimensions);
+      for (const [index, input] of inputs.entries()) {
+        if (signal.aborted) throw errors.clientCancelled();
+        model.llama.maxThreads = governor.threads();
+        const { vector } = await context.getEmbeddingFor(asInput(input));
+        vectors.set(unitVector(vector, dimensions), index * dimensions);
+      }
+      return { vectors, dimensions, tokens };
+    },
+  };
+}
+
+const asInput = (input: string | readonly number[]) => (typeof input === 'string' ? input : ([...input] as Token[]));
+
+function inputLength(
+  context: LlamaEmbeddingContext,
+  input: string | readonly number[],
+  index: number,
+  limit: number,
+): number {
+  const tokens = context.calculateInputLength(asInput(input));
+  if (tokens > limit) throw errors.contextTooLong(['inputs', index], tokens, limit);
+  return tokens;
+}
+
+/** The leading dimensions, of unit length. */
+function unitVector(vector: readonly number[], dimensions: number): Float32Array {
+  const cut = Float32Array.from(vector.slice(0, dimensions));
+  const length = Math.hypot(...cut);
+  return length === 0 ? cut : cut.map((value) => value / length);
+}
+
+/** GGUF models with a ranking head: query and document are read together. */
+async function createRerankCapability(model: LlamaModel, spec: LoadSpec): Promise<RerankCapability> {
+  const context = await model.createRankingContext({
+    contextSize: spec.contextLength,
+    batchSize: spec.contextLength,
+    threads: spec.threads,
+  });
+  const governor = createThreadGovernor(spec.threads);
+  return {
+    async rerank({ query, documents }, { signal }) {
+      const slice = createTokenizerSlice(signal);
+      const scores = new Float32Array(documents.length);
+      let tokens = 0;
+      for (const [index, document] of documents.entries()) {
+        const length = context.calculateInputLength(query, document);
+        if (length > spec.contextLength) throw errors.contextTooLong(['documents', index], length, spec.contextLength);
+        tokens += length;
+        if (slice.isOver()) await slice.next();
+      }
+      for (const [index, document] of documents.entries()) {
+        if (signal.aborted) throw errors.clientCancelled();
+        model.llama.maxThreads = governor.threads();
+        scores[index] = await context.rank(query, document);
+      }
+      return { scores, tokens };
+    },
+  };
 }

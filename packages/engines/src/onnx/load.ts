@@ -1,10 +1,19 @@
 import type { LoadSpec } from '@baobab/core/engine/driver.ts';
-import type { EngineModel } from '@baobab/core/engine/engine.ts';
+import type {
+  EmbeddingCapability,
+  EmbeddingInput,
+  EngineModel,
+  ImageInput,
+  TextInput,
+} from '@baobab/core/engine/engine.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
 import { createCrossEncoder } from './cross-encoder.ts';
 import type { OnnxOptions } from './driver.ts';
-import { createEmbedding } from './embedding.ts';
-import { type Encoder, loadEncoder } from './encoder.ts';
+import { type Encoder, joined, loadEncoder, mapInSlices } from './encoder.ts';
+import type { ImageEncoder } from './image/image-encoder.ts';
 import { createLateInteraction } from './late-interaction.ts';
+import { pool, unitVector } from './pooling.ts';
 
 const TOKEN_VECTORS = ['last_hidden_state', 'token_embeddings'];
 /** Output of a CLIP model: projected into the space of its images. */
@@ -61,4 +70,78 @@ function common({ session, tokenizer }: Encoder) {
     countTokens: async (text: string) => tokenizer.encode(text, tokenizer.template.single).length,
     [Symbol.asyncDispose]: () => session[Symbol.asyncDispose](),
   };
+}
+
+const isImage = (input: EmbeddingInput): input is ImageInput => typeof input === 'object' && 'url' in input;
+
+/** The server sends images only to models with an encoder for them. */
+function createEmbedding({ spec, tokenizer, batcher }: Encoder, imageEncoder?: ImageEncoder): EmbeddingCapability {
+  const { single } = tokenizer.template;
+  const { inputPrefix: prefix = '', pooling = 'mean' } = spec.engine.options;
+  const prefixIds = tokenizer.encode(prefix);
+
+  const idsOf = (input: TextInput, index: number) => {
+    const field = ['inputs', index];
+    if (typeof input !== 'string') checkIds(input, field, tokenizer.vocabularySize);
+    const ids =
+      typeof input === 'string'
+        ? tokenizer.encode(prefix + input, single)
+        : joined(single.before, prefixIds, input, single.after);
+    if (ids.length > spec.contextLength) throw errors.contextTooLong(field, ids.length, spec.contextLength);
+    return { ids };
+  };
+
+  return {
+    async embed({ inputs, dimensions = spec.dimensions ?? 0 }, { signal, priority }) {
+      const texts: { input: TextInput; index: number }[] = [];
+      const images: { input: ImageInput; index: number }[] = [];
+      inputs.forEach((input, index) => {
+        if (isImage(input)) images.push({ input, index });
+        else texts.push({ input, index });
+      });
+      const sequences = await mapInSlices(texts, signal, ({ input, index }) => idsOf(input, index));
+      const vectors = new Float32Array(inputs.length * dimensions);
+      const placeOf = (index: number) => vectors.subarray(index * dimensions, (index + 1) * dimensions);
+      const indexOf = (at: number) => texts[at]?.index ?? 0;
+      const failure = new AbortController();
+      const ownSignal = images.length === 0 ? signal : AbortSignal.any([signal, failure.signal]);
+      try {
+        await Promise.all([
+          batcher.submit({
+            sequences,
+            signal: ownSignal,
+            priority,
+            onRow: (at, row) => pool(row, pooling, placeOf(indexOf(at))),
+          }),
+          imageEncoder?.embed(
+            images.map(({ input: { url }, index }) => ({ url, field: ['inputs', index, 'image'] })),
+            {
+              signal: ownSignal,
+              priority,
+              onVector: (at, vector) => unitVector(vector, placeOf(images[at]?.index ?? 0)),
+            },
+          ),
+        ]);
+      } catch (error) {
+        // Stop the other half: a failed request returns no vectors.
+        failure.abort();
+        throw error;
+      }
+      const tokens: number[] = new Array(inputs.length);
+      for (const { input, index } of images) tokens[index] = input.tokens;
+      sequences.forEach(({ ids }, at) => {
+        tokens[indexOf(at)] = ids.length;
+      });
+      return { vectors, dimensions, tokens };
+    },
+  };
+}
+
+function checkIds(ids: readonly number[], field: FieldPath, vocabularySize: number): void {
+  const wrong = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabularySize);
+  if (wrong === undefined) return;
+  throw errors.invalidParameter(
+    field,
+    fieldText`${field} holds ${wrong}, which is not a token of this model. Token ids are whole numbers from 0 to ${vocabularySize - 1}.`,
+  );
 }

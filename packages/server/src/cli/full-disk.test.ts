@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { StorageFullError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { expect, it } from 'vitest';
-import { fullDiskAdvice } from './full-disk.ts';
+import { fullDiskAdvice } from './run.ts';
 
 const DIRECTORY = join(tmpdir(), 'not', 'there', 'yet');
 const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
-import { createRequestMetrics } from './request-metrics.ts';
+import { createRequestMetrics } from './metrics.ts';
 
 it('counts requests by method, route, status and model, and their latencies by method and route', async () => {
   const registry = new Registry();

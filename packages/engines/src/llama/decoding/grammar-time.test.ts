@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createGrammarTime } from './grammar-time.ts';
+import { createGrammarTime } from '../generation.ts';
 
 function answer() {
   let nowMs = 0;

@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import type { BlobStore } from '@baobab/core/ports/blobs.ts';
+import type { BlobInfo, BlobStore } from '@baobab/core/ports/blobs.ts';
 import { createDiskBlobStore } from '../blobs/disk.ts';
 import { acquireDataDirLock } from '../data-dir-lock.ts';
+import { type CopiedBlob, type FileBytes, TransferError, type TransferTarget } from '../sql/shared/transfer.ts';
 import { openTransfer } from '../store.ts';
-import { type BlobsProof, copyBlobs } from './blobs.ts';
 import { compareRows, copyRows, isEqual, type OnProgress, type RowsProof } from './rows.ts';
 
 export interface TransferOptions {
@@ -52,4 +53,102 @@ export async function transfer(options: TransferOptions): Promise<TransferSummar
   } finally {
     lock.release();
   }
+}
+
+/** Each holds up to three parts of 8 MiB in memory. */
+const COPIES_AT_ONCE = 4;
+
+interface BlobsProof {
+  blobs: number;
+  bytes: number;
+  /** File records whose bytes are in the new place, with the checksum of the record. */
+  files: number;
+  /** Keys of file records whose bytes are missing or different in the new place. */
+  wrongFiles: string[];
+  /** Keys of file records whose bytes the data directory did not have either. */
+  lostBefore: string[];
+}
+
+interface BlobCopyOptions {
+  source: BlobStore;
+  target: BlobStore;
+  progress: Pick<TransferTarget, 'copiedBlobs' | 'recordBlob' | 'files' | 'finishedAt'>;
+  onBlob: OnProgress;
+}
+
+async function sha256Of(blobs: BlobStore, key: string): Promise<string | undefined> {
+  const content = await blobs.get(key);
+  if (content === undefined) return undefined;
+  const digest = createHash('sha256');
+  for await (const chunk of content) digest.update(chunk as Uint8Array);
+  return digest.digest('hex');
+}
+
+/** Stores one blob and reads it back. */
+async function copyBlob({ key, bytes }: BlobInfo, source: BlobStore, target: BlobStore): Promise<CopiedBlob> {
+  const content = await source.get(key);
+  if (content === undefined) throw new TransferError(`${key} vanished from the data directory during the copy`);
+  const sent = await target.put(key, content);
+  const stored = await sha256Of(target, key);
+  if (sent.bytes !== bytes || stored !== sent.sha256) {
+    throw new TransferError(`${key} is not the same after the copy: run the command again`);
+  }
+  return { key, ...sent };
+}
+
+async function listAll(blobs: BlobStore): Promise<Map<string, BlobInfo>> {
+  const found = new Map<string, BlobInfo>();
+  for await (const blob of blobs.list('')) found.set(blob.key, blob);
+  return found;
+}
+
+/** Two stores under one prefix would delete each other's blobs. */
+async function refuseForeignBlobs(local: ReadonlyMap<string, BlobInfo>, target: BlobStore): Promise<void> {
+  if (local.size === 0) return;
+  for await (const { key } of target.list('')) {
+    if (local.has(key)) continue;
+    throw new TransferError(`the new place for blobs holds others already (${key}); name an empty prefix`);
+  }
+}
+
+async function proveFiles(
+  files: readonly FileBytes[],
+  copied: ReadonlyMap<string, CopiedBlob>,
+  target: BlobStore,
+): Promise<Pick<BlobsProof, 'files' | 'wrongFiles' | 'lostBefore'>> {
+  const [wrongFiles, lostBefore]: [string[], string[]] = [[], []];
+  for (const { key, bytes, sha256 } of files) {
+    const copy = copied.get(key);
+    if (copy !== undefined) {
+      if (copy.bytes !== bytes || copy.sha256 !== sha256) wrongFiles.push(key);
+      continue;
+    }
+    // Not in the data directory: it was in the new place before, or it is lost.
+    const found = await sha256Of(target, key);
+    if (found === undefined) lostBefore.push(key);
+    else if (found !== sha256) wrongFiles.push(key);
+  }
+  return { files: files.length - wrongFiles.length - lostBefore.length, wrongFiles, lostBefore };
+}
+
+/** Copies every blob that is not copied yet, and compares the checksums of both sides and of the file records. */
+async function copyBlobs({ source, target, progress, onBlob }: BlobCopyOptions): Promise<BlobsProof> {
+  const local = await listAll(source);
+  const copied = await progress.copiedBlobs();
+  if (progress.finishedAt === undefined && copied.size === 0) await refuseForeignBlobs(local, target);
+  const left = [...local.values()].filter(({ key, bytes }) => copied.get(key)?.bytes !== bytes);
+  let done = local.size - left.length;
+  const queue = left.values();
+  const lane = async () => {
+    for (const blob of queue) {
+      const copy = await copyBlob(blob, source, target);
+      await progress.recordBlob(copy);
+      copied.set(copy.key, copy);
+      done += 1;
+      onBlob('files', done, local.size);
+    }
+  };
+  await Promise.all(Array.from({ length: COPIES_AT_ONCE }, lane));
+  const bytes = [...copied.values()].reduce((sum, blob) => sum + blob.bytes, 0);
+  return { blobs: copied.size, bytes, ...(await proveFiles(await progress.files(), copied, target)) };
 }

@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import type { RemoteSourceSpec, SourceSpec } from '@baobab/core/domain/model.ts';
+import { WeightsError } from '../weights-error.ts';
 import { createHubSource } from './hf.ts';
-import { createMavenRepository } from './maven-repository.ts';
+import { networkFailure } from './network-failure.ts';
 import { createNpmSource } from './npm.ts';
 import { createNpmRegistry } from './npm-registry.ts';
 import { type Environment, loadNpmSettings, type NpmSettings } from './npm-settings.ts';
-import type { ArchiveAccess } from './package-archives.ts';
+import { type ArchiveAccess, createArchiveReader, type PackageArchives, withoutLogin } from './package-archives.ts';
 import { loadPipSettings } from './pip-settings.ts';
 import { createProxyFetch } from './proxy-fetch.ts';
 import { createPythonIndex } from './python-index.ts';
@@ -66,6 +67,45 @@ export function createRemoteSources(dependencies: RemoteSourcesDependencies): Re
     async [Symbol.asyncDispose]() {
       await indexes?.catch(() => {});
       await Promise.all(closers.map((close) => close()));
+    },
+  };
+}
+
+/** A group and an artifact, such as `org.acme:weights`. */
+const ARTIFACT = /^([a-z0-9_-]+(?:\.[a-z0-9_-]+)*):([a-z0-9][\w.-]*)$/i;
+const VERSION = /^[a-z0-9][\w.+-]*$/i;
+
+interface MavenRepositoryDependencies {
+  /** May hold a user name and password. */
+  url: string;
+  fetch: typeof fetch;
+}
+
+const nameOf = (url: string): string => `the Maven repository ${new URL(url).host}`;
+
+/** Jars of a Maven repository. Their addresses follow from their names. */
+function createMavenRepository({ url: repository, fetch }: MavenRepositoryDependencies): PackageArchives {
+  const { sizeOf, openRange } = createArchiveReader(async () => ({ baseUrls: [repository], fetch }), nameOf);
+  const base = withoutLogin(repository).url.href.replace(/\/$/, '');
+
+  return {
+    nameOf,
+    sizeOf,
+    openRange,
+
+    async locate(packageName, version, signal) {
+      const [, group, artifact] = ARTIFACT.exec(packageName) ?? [];
+      if (group === undefined || !VERSION.test(version)) {
+        throw new WeightsError('invalid', `'${packageName}' ${version} is not a Maven artifact and a version`);
+      }
+      const url = `${base}/${group.replaceAll('.', '/')}/${artifact}/${version}/${artifact}-${version}.jar`;
+      try {
+        await sizeOf(url, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        throw networkFailure(`jar of ${packageName} ${version}`, nameOf(url), error);
+      }
+      return url;
     },
   };
 }
