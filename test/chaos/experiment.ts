@@ -2,19 +2,18 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lossesBetween, readAlonePeriods } from './checks/alone.ts';
-import { checkFailures } from './checks/failures.ts';
 import { checkAccount, checkUsage, readLedger, sumOf } from './checks/ledger.ts';
 import { checkBudgets, checkConcurrency, checkRate } from './checks/limits.ts';
 import { whileProgressing } from './checks/progress.ts';
-import { describeRecovery } from './checks/recovery.ts';
 import { batchProgress, checkBatches, checkFiles, checkInputs, checkKeys } from './checks/stored.ts';
 import { type Cluster, startCluster } from './cluster/cluster.ts';
 import { hasNamespaces } from './cluster/network.ts';
 import { createFaults, type FaultKind, planFaults } from './faults.ts';
 import { LIMITS } from './load/accounts.ts';
+import type { Attempt } from './load/attempts.ts';
 import { startLoad } from './load/load.ts';
 import { createRandom } from './random.ts';
-import { createTimeline } from './timeline.ts';
+import { createTimeline, type Timeline, type TimelineEvent } from './timeline.ts';
 
 export interface ExperimentOptions {
   seed: number;
@@ -178,4 +177,68 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
       ...describeRecovery(attempts.all, timeline.events),
     ],
   };
+}
+
+/** Clients of other requests may see errors for this long after a fault is over. */
+const GRACE_MS = 12_000;
+const SLOWEST_MS = 60_000;
+
+/** Faults that may make requests fail. Redis may not. */
+const EXPLAINS = ['kill', 'postgres-fast', 'postgres-immediate', 'cut-postgres'];
+const EXPLAINS_FILES = ['cut-s3', 'slow-s3'];
+const FILE_KINDS = ['upload', 'download', 'delete', 'batch file', 'batch'];
+/** Refusals that are part of the load. */
+const EXPECTED = ['429 rpm_exceeded', '429 tpm_exceeded', '429 concurrency_exceeded', '429 budget_exceeded'];
+
+interface FailureReport {
+  lines: string[];
+  findings: string[];
+}
+
+/** Counts failures by reason. Those that no fault explains, unexpected refusals and requests that hang are findings. */
+function checkFailures(attempts: readonly Attempt[], timeline: Timeline): FailureReport {
+  const findings: string[] = [];
+  const counts = new Map<string, number>();
+  for (const { kind, account, outcome, reason, startMs, endMs, requestId } of attempts) {
+    if (endMs - startMs > SLOWEST_MS)
+      findings.push(`${kind} of ${account} took ${((endMs - startMs) / 1000).toFixed(0)} s: ${reason} ${requestId}`);
+    if (outcome === 'acknowledged' || EXPECTED.includes(reason)) continue;
+    counts.set(`${kind}: ${reason}`, (counts.get(`${kind}: ${reason}`) ?? 0) + 1);
+    const active = timeline.kindsBefore(endMs, GRACE_MS + (endMs - startMs));
+    const explains = FILE_KINDS.includes(kind) ? [...EXPLAINS, ...EXPLAINS_FILES] : EXPLAINS;
+    if (outcome === 'refused') findings.push(`${kind} of ${account} was refused with ${reason} ${requestId}`);
+    else if (!explains.some((fault) => active.has(fault)))
+      findings.push(
+        `${kind} of ${account} failed with ${reason} ${requestId}, and only ${[...active].join(', ') || 'nothing'} was wrong`,
+      );
+  }
+  const lines = [...counts]
+    .toSorted(([, left], [, right]) => right - left)
+    .map(([reason, count]) => `${count} × ${reason}`);
+  return { lines, findings };
+}
+
+const seconds = (ms: number): string => (ms / 1000).toFixed(1);
+/** A fault belongs to no other one that was over for this long before it, or begins this long after it. */
+const APART_MS = 2_000;
+
+/** For each fault that was the only one: how many requests failed, for how long from its start, and how long the slowest one took. */
+function describeRecovery(attempts: readonly Attempt[], events: readonly TimelineEvent[]): string[] {
+  return events.flatMap((event) => {
+    const { kind, startMs, endMs = startMs } = event;
+    const others = events.filter((other) => other !== event);
+    const nextMs = Math.min(...others.map((other) => other.startMs).filter((ms) => ms >= startMs));
+    const previousMs = Math.max(...others.filter((other) => other.startMs < startMs).map((other) => other.endMs ?? 0));
+    if (nextMs < endMs + APART_MS || previousMs > startMs - APART_MS) return [];
+    const during = attempts.filter((attempt) => attempt.endMs >= startMs && attempt.startMs < Math.min(nextMs, endMs));
+    const failed = during.filter(({ outcome }) => outcome === 'failed');
+    const lastMs = Math.max(startMs, ...failed.map((attempt) => attempt.endMs));
+    const slowest = during.toSorted((left, right) => right.endMs - right.startMs - (left.endMs - left.startMs))[0];
+    const failures =
+      failed.length === 0
+        ? 'no request failed'
+        : `${failed.length} of ${during.length} failed, the last after ${seconds(lastMs - startMs)} s`;
+    const slow = slowest === undefined ? '' : `, slowest ${slowest.kind} ${seconds(slowest.endMs - slowest.startMs)} s`;
+    return [`${kind} for ${seconds(endMs - startMs)} s: ${failures}${slow}`];
+  });
 }

@@ -5,15 +5,40 @@
  */
 import { parseArgs } from 'node:util';
 import { freePort } from '../fixtures/free-port.ts';
-import { allFeatures } from './features/all.ts';
+import { chatFeatures } from './features/chat.ts';
 import { type Feature, type FeatureContext, NotSupported } from './features/feature.ts';
+import { imageFeatures } from './features/images.ts';
+import { serverFeatures } from './features/server.ts';
+import { toolFeatures } from './features/tools.ts';
+import { vectorFeatures } from './features/vectors.ts';
 import { removeRecordings, writeRecording } from './fixtures.ts';
 import type { EngineUnderTest, ServedModel } from './launch/engine.ts';
 import { engines } from './launch/engines.ts';
 import type { RunningProcess } from './launch/process.ts';
 import { startRecorder } from './recorder.ts';
 import { startTestService } from './service.ts';
-import { printTable, type Results } from './table.ts';
+
+/** Feature → what was found. */
+type Results = Map<string, string>;
+
+/** Markdown for docs/engines.md. */
+function printTable(features: readonly Feature[], columns: Map<string, Results>, absent: readonly string[]): string {
+  const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |\n`;
+  const names = [...columns.keys()];
+  const lines = features.map(({ name }) =>
+    row([name, ...names.map((engine) => columns.get(engine)?.get(name) ?? '–')]),
+  );
+  const table = [row(['', ...names]), row(['---', ...names.map(() => '---')]), ...lines].join('');
+  return absent.length === 0 ? table : `${table}\nLeft out:\n${absent.map((each) => `- ${each}\n`).join('')}`;
+}
+
+const allFeatures: readonly Feature[] = [
+  ...chatFeatures,
+  ...toolFeatures,
+  ...vectorFeatures,
+  ...imageFeatures,
+  ...serverFeatures,
+];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -1,15 +1,79 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../../fixtures/free-port.ts';
 import { type OwnPostgres, ownPostgresMissing, startOwnPostgres } from '../../fixtures/postgres-server.ts';
 import { ownRedisMissing, type RedisServer, startRedis } from '../../fixtures/redis-server.ts';
 import { s3Missing, startS3 } from '../../fixtures/s3-server.ts';
-import { type Balancer, balancerMissing, startBalancer } from './balancer.ts';
 import { type Engine, startEngine } from './engine.ts';
 import { type Link, openLink } from './link.ts';
 import { createSites, PARTS, type Part } from './network.ts';
 import { createReplica, type Replica } from './replica.ts';
+
+interface Balancer {
+  address: string;
+  stop(): Promise<void>;
+}
+
+const PROGRAM = process.env.BAOBAB_TEST_HAPROXY ?? 'haproxy';
+
+/** Why there is no load balancer; undefined if there is one. */
+const balancerMissing: string | undefined =
+  spawnSync(PROGRAM, ['-v']).status === 0
+    ? undefined
+    : 'there is no haproxy (Debian: apt install haproxy, macOS: brew install haproxy), and BAOBAB_TEST_HAPROXY does not name one';
+
+/** As in deploy/compose/haproxy.cfg. */
+const configuration = (port: number, replicas: readonly { host: string; port: number }[]): string => `
+global
+    maxconn 2000
+defaults
+    mode http
+    timeout connect 3s
+    timeout client 75s
+    timeout http-request 15s
+    timeout check 3s
+    timeout server 600s
+    option forwardfor
+    option redispatch
+    retries 2
+    retry-on conn-failure
+frontend public
+    bind 127.0.0.1:${port}
+    default_backend replicas
+backend replicas
+    balance leastconn
+    option httpchk GET /readyz
+    default-server check inter 1s fall 2 rise 1
+${replicas.map((replica, index) => `    server replica-${index + 1} ${replica.host}:${replica.port}`).join('\n')}
+`;
+
+async function startBalancer(
+  directory: string,
+  replicas: readonly { host: string; port: number }[],
+): Promise<Balancer> {
+  const port = await freePort();
+  const file = join(directory, 'haproxy.cfg');
+  await writeFile(file, configuration(port, replicas));
+  const child = spawn(PROGRAM, ['-db', '-f', file], { stdio: ['ignore', 'ignore', 'ignore'] });
+  const exited = once(child, 'exit');
+  const kill = () => child.kill('SIGKILL');
+  process.once('exit', kill);
+  const address = `http://127.0.0.1:${port}`;
+  while ((await fetch(address).catch(() => undefined)) === undefined) {
+    if (child.exitCode !== null) throw new Error(`haproxy ended with ${child.exitCode}`);
+  }
+  return {
+    address,
+    async stop() {
+      process.removeListener('exit', kill);
+      kill();
+      await exited;
+    },
+  };
+}
 
 export const MODELS = {
   chat: 'mistralai/mistral-small-3.2-24b-instruct',

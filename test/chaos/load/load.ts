@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../random.ts';
 import { LIMITS, openAccount } from './accounts.ts';
-import { createAttempts } from './attempts.ts';
+import { type Attempts, createAttempts } from './attempts.ts';
 import { batchLane } from './batch-lane.ts';
-import { budgetKeys } from './budget-keys.ts';
-import { createCaller } from './caller.ts';
+import { type Account, type Caller, createCaller } from './caller.ts';
 import { fileLanes } from './file-lanes.ts';
-import { chatOf, inferenceLanes } from './inference-lanes.ts';
+import { chatOf, embeddingOf, inferenceLanes } from './inference-lanes.ts';
 import { repeatedKeys } from './repeated-keys.ts';
 
 /** Retries go on this long after the load has stopped. */
@@ -99,4 +98,39 @@ export async function startLoad({ address, random, factor }: LoadOptions) {
         : [`concurrency: only ${served} of ${LIMITS.concurrency} places are left`];
     },
   };
+}
+
+interface BudgetDependencies {
+  caller: Caller;
+  attempts: Attempts;
+  random: Random;
+  address: string;
+}
+
+/** Spends one budget after another: when an account is refused, the next one begins. */
+function budgetKeys({ caller, attempts, random, address }: BudgetDependencies) {
+  const accounts: Account[] = [];
+  let opening: Promise<void> | undefined;
+
+  async function openNext(): Promise<void> {
+    const limits = { monthly_budget_usd: LIMITS.budgetUsd };
+    accounts.push(await openAccount(address, `budget-${accounts.length + 1}-${random.between(0, 1e9)}`, limits));
+  }
+
+  async function spend(): Promise<void> {
+    const account = accounts.at(-1);
+    if (account !== undefined) {
+      await caller.send(account, embeddingOf(account, random));
+      if (attempts.of(account.name).at(-1)?.reason !== '429 budget_exceeded') return;
+      if (account !== accounts.at(-1)) return;
+    }
+    opening ??= openNext()
+      // PostgreSQL may be away: tried again with the next request.
+      .catch(() => {})
+      .finally(() => {
+        opening = undefined;
+      });
+    await opening;
+  }
+  return { accounts, spend };
 }
