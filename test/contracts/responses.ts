@@ -75,6 +75,45 @@ export function responsesContract(name: string, open: () => Promise<ResponsesUnd
       expect(await responses.stored(one)).toEqual({ items: 0, bytes: 0 });
     });
 
+    it('reads all of several responses, or says which is missing, or that they are too large', async () => {
+      const [accountId, other] = [await newAccount(), await newAccount()];
+      const stored = ['m1', 'm2', 'm3'].map((id) => storedResponse(id, { accountId, content: `"${id}"` }));
+      for (const each of stored) await responses.create(each, { quota: NO_LIMIT });
+      const ids = stored.map(({ id }) => id);
+      const limits = { now: 500, maxBytes: 1_000 };
+      const read = await responses.getAll(accountId, ids, limits);
+      expect(Array.isArray(read) && read.map(({ content }) => content).sort()).toEqual(['"m1"', '"m2"', '"m3"']);
+      expect(await responses.getAll(accountId, ids.slice(0, 2), limits)).toHaveLength(2);
+      expect(await responses.getAll(accountId, [ids[0] ?? '', 'resp_none', 'resp_nor'], limits)).toEqual({
+        missing: 'resp_none',
+      });
+      expect(await responses.getAll(accountId, ids, { ...limits, maxBytes: 15 })).toBe('too large');
+      expect(await responses.getAll(accountId, ids, { ...limits, now: 1_000 })).toEqual({ missing: ids[0] });
+      expect(await responses.getAll(other, ids, limits)).toEqual({ missing: ids[0] });
+      const many = Array.from({ length: 20_000 }, (_, index) => `resp_\0\ud800${index}`);
+      expect(await responses.getAll(accountId, many, limits)).toEqual({ missing: many[0] });
+    });
+
+    it('adds any number of items with any texts to a conversation, in their order', async () => {
+      const accountId = await newAccount();
+      const of = { id: 'conv_many', accountId, metadata: {}, createdAt: 1, expiresAt: 1_000 };
+      expect(await conversations.create(of, [], NO_LIMIT)).toBe(true);
+      const odd = [
+        { id: 'quote"\\\n', content: '"\\u0000 \\ud800 \u2028 é 😀"' },
+        { id: 'twice', content: '"first"' },
+        { id: 'twice', content: '"second"' },
+        { id: 'nul\0', content: '"a\0"' },
+        { id: 'half\ud800', content: '"b\ud800"' },
+      ];
+      const many = Array.from({ length: 20_000 }, (_, index) => ({ id: `i${index}`, content: `{"n":${index}}` }));
+      const added = { conversationId: of.id, items: [...odd, ...many], now: 1, expiresAt: 1_000 };
+      expect(await conversations.append(accountId, added, NO_LIMIT)).toBe(true);
+      const { items } = await conversations.items(of.id, { order: 'asc', limit: 50_000, maxBytes: 10_000_000 });
+      expect(items.slice(0, 2)).toEqual(odd.slice(0, 2));
+      expect(items.slice(2, 4).map(({ content }) => content)).toEqual(['"a\ufffd"', '"b\ufffd"']);
+      expect(items.slice(4)).toEqual(many);
+    });
+
     it('counts what an account stores and refuses more than its quota', async () => {
       const accountId = await newAccount();
       const quota = { items: 2, bytes: 0 };

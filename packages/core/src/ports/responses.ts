@@ -48,6 +48,12 @@ export interface ResponseRecords {
   /** How many background responses of an account have not ended. */
   countActive(accountId: string): Promise<number>;
   get(accountId: string, id: string): Promise<StoredResponse | undefined>;
+  /** All of these that have not expired, in any order; or one that is missing, or that they are too large, without reading them. */
+  getAll(
+    accountId: string,
+    ids: readonly string[],
+    limits: { now: number; maxBytes: number },
+  ): Promise<readonly StoredResponse[] | { missing: string } | 'too large'>;
   /** A response and those that it continues, oldest first: as many as fit into the limits, counted from this one. */
   chain(accountId: string, id: string, limits: { responses: number; bytes: number }): Promise<StoredResponse[]>;
   /** False when there is no such response. */

@@ -2,7 +2,7 @@ import type { ConversationItem, RecordedEvents, StoredResponse } from '@baobab/c
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { AnswerWriter } from '../../inference/chat.ts';
 import type { ChatCommand } from '../../inference/chat-command.ts';
-import type { NewResponse } from './responses.ts';
+import type { NewResponse, ReferredResponses } from './responses.ts';
 
 /** What the use case needs to know of a request. */
 export interface ResponseRequest {
@@ -56,10 +56,10 @@ export interface ResponseFormat<Body, Item, Answer> {
   /** Everything that was said in stored responses. */
   itemsOf(history: readonly StoredResponse[]): Promise<Item[]>;
   parseItems(items: readonly ConversationItem[]): Promise<Item[]>;
-  /** The ids of responses whose items the input refers to. */
+  /** The ids of responses whose items the input refers to. Throws when an id cannot be that of an item. */
   referencesOf(body: Body): string[];
   /** Puts items in place of references. Throws when one does not exist. */
-  withReferences(body: Body, referred: readonly StoredResponse[]): Promise<Body>;
+  withReferences(body: Body, referred: ReferredResponses): Promise<Body>;
   /** Throws what the client did wrong. */
   command(draft: ResponseDraft<Body, Item>): ChatCommand;
   /** `lastEvent`: of the stream, if it began when the response was put into the queue. */

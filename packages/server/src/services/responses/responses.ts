@@ -21,6 +21,9 @@ export interface ResponsesSettings {
 /** A response as its endpoint describes it; who stores it and for how long is added here. */
 export type NewResponse = Omit<StoredResponse, 'accountId' | 'keyId' | 'expiresAt'>;
 
+/** Responses that a request refers to, or the id of the first one that does not exist. */
+export type ReferredResponses = readonly StoredResponse[] | { missing: string };
+
 export interface SaveOptions {
   /** The responses that it continues. */
   ancestors: readonly string[];
@@ -46,8 +49,8 @@ export interface ResponsesService {
   /** Throws 404 for responses that do not exist, have expired or belong to another account. */
   get(accountId: string, id: string): Promise<StoredResponse>;
   find(accountId: string, id: string): Promise<StoredResponse | undefined>;
-  /** Those of them that exist. Throws 422 if they are too large to be read together. */
-  findAll(accountId: string, ids: readonly string[]): Promise<StoredResponse[]>;
+  /** All of them, in any order; or one that is missing. Throws 422 if they are too large to be read together. */
+  findAll(accountId: string, ids: readonly string[]): Promise<ReferredResponses>;
   remove(accountId: string, id: string): Promise<void>;
   /** Ends a background response. `cancelled` writes its content. */
   cancel(accountId: string, id: string, cancelled: (response: StoredResponse) => string): Promise<StoredResponse>;
@@ -165,15 +168,9 @@ export function createResponses(dependencies: ResponsesDependencies): ResponsesS
     },
 
     async findAll(accountId, ids) {
-      const found: StoredResponse[] = [];
-      let bytes = 0;
-      for (const id of ids) {
-        const response = await service.find(accountId, id);
-        if (response === undefined) continue;
-        bytes += response.input.length + response.content.length;
-        if (bytes > settings.maxHistoryBytes) throw errors.historyTooLong(['messages'], settings.maxHistoryBytes);
-        found.push(response);
-      }
+      const { maxHistoryBytes: maxBytes } = settings;
+      const found = await reads.run(accountId, () => responses.getAll(accountId, ids, { now: clock.now(), maxBytes }));
+      if (found === 'too large') throw errors.historyTooLong(['messages'], maxBytes);
       return found;
     },
 

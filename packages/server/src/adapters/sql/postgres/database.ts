@@ -1,6 +1,6 @@
 import { type Compilable, Kysely, PostgresDialect, sql } from 'kysely';
 import type { Pool, QueryResult } from 'pg';
-import { answersTo, type PlainValue, type SqlDatabase } from '../shared/database.ts';
+import { answersTo, givenJson, type PlainValue, type SqlDatabase } from '../shared/database.ts';
 import type { SchemaMigration } from '../shared/migrator.ts';
 import type { Tables } from '../shared/tables.ts';
 import { createPool } from './connections.ts';
@@ -54,6 +54,12 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
     read: over<Tables>(reads),
     report: over<Tables>(reports),
     byIndex: (table) => sql<never>`${sql.table(table)}`.as(table),
+    given(alias, columns, rows) {
+      const types = Object.entries(columns).map(([name, type]) => sql`${sql.ref(name)} ${sql.raw(type)}`);
+      return sql<never>`(select * from json_to_recordset(${givenJson(rows)}::json) as list(${sql.join(types)}))`.as(
+        alias,
+      );
+    },
     write: async (statements, { byRowLocks } = {}) =>
       answersTo(statements, (await run(statements, { guards: 0, byRowLocks })) ?? []),
     async writeIf(statements, { guards = 1, byRowLocks } = {}) {

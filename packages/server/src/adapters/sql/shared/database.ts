@@ -47,6 +47,20 @@ export interface IsolationOptions {
 /** Values that are the same after a trip through JSON. */
 export type PlainValue = string | number | null;
 
+/** Values of one type for each column of given rows, by the name that both databases have for it. */
+interface GivenTypes {
+  text: string;
+  bigint: number;
+}
+export type GivenColumns = Readonly<Record<string, keyof GivenTypes>>;
+export type GivenRow<Columns extends GivenColumns> = { readonly [Name in keyof Columns]: GivenTypes[Columns[Name]] };
+
+/** The rows as one parameter. Neither database reads U+0000 or half a surrogate pair out of JSON. */
+export const givenJson = (rows: readonly Readonly<Record<string, string | number>>[]): string =>
+  JSON.stringify(rows, (_, value: unknown) =>
+    typeof value === 'string' ? value.replaceAll('\0', '\ufffd').toWellFormed() : value,
+  );
+
 /** A table that rows are added to all the time. Make one constant for each: a dialect may prepare its statement once. */
 export interface BulkTarget<Name extends keyof Tables = keyof Tables> {
   table: Name;
@@ -81,6 +95,12 @@ export interface SqlDatabase {
   readonly report: Kysely<Tables>;
   /** A table to select from by one of its indexes. SQLite would choose by statistics that may be old; PostgreSQL keeps its own up to date. */
   byIndex<Name extends keyof Tables>(table: Name, index: string): AliasedRawBuilder<Tables[Name], Name>;
+  /** Rows as a table of a statement, which is the same statement for any number of them. For lists that a client has sent. */
+  given<const Columns extends GivenColumns, Alias extends string>(
+    alias: Alias,
+    columns: Columns,
+    rows: readonly GivenRow<Columns>[],
+  ): AliasedRawBuilder<GivenRow<Columns>, Alias>;
   /** All statements in one transaction and one round trip; durable when it resolves. */
   write<const Statements extends readonly Compilable[]>(
     statements: Statements,

@@ -1,6 +1,7 @@
 import type { ConversationItem, StoredResponse } from '@baobab/core/domain/response.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
+import type { ReferredResponses } from '../../../services/responses/responses.ts';
 import { parseJsonBytes } from '../../body/json-value.ts';
 import type { InputItemBody } from './schema.ts';
 import type { WireResponse } from './writer.ts';
@@ -85,28 +86,35 @@ const ownerOf = (itemId: string): string | undefined => {
 const isReference = ({ type, id, role }: InputItemBody): boolean =>
   type === 'item_reference' || (!type && !role && Boolean(id));
 
+const notFound = ({ id }: InputItemBody, index: number) => errors.itemNotFound(id ?? '', `input[${index}].id`);
+
 /** The responses that hold the items which the input refers to. */
-export const ownersOfReferences = (items: readonly InputItemBody[]): string[] => [
-  ...new Set(
-    items
-      .filter(isReference)
-      .map(({ id }) => ownerOf(id ?? ''))
-      .filter((owner) => owner !== undefined),
-  ),
-];
+export function ownersOfReferences(items: readonly InputItemBody[]): string[] {
+  const owners = new Set<string>();
+  for (const [index, item] of items.entries()) {
+    if (!isReference(item)) continue;
+    const owner = ownerOf(item.id ?? '');
+    if (owner === undefined) throw notFound(item, index);
+    owners.add(owner);
+  }
+  return [...owners];
+}
 
 /** Puts the items of these responses in place of references to them. */
 export async function replaceReferences(
   items: readonly InputItemBody[],
-  responses: readonly StoredResponse[],
+  referred: ReferredResponses,
 ): Promise<InputItemBody[]> {
+  if ('missing' in referred) {
+    const index = items.findIndex((item) => isReference(item) && ownerOf(item.id ?? '') === referred.missing);
+    throw notFound(items[index] ?? {}, index);
+  }
   const known = new Map<string, StoredItem>();
-  for (const item of await itemsOf(responses)) if (!known.has(item.id)) known.set(item.id, item);
+  for (const item of await itemsOf(referred)) if (!known.has(item.id)) known.set(item.id, item);
   return items.map((item, index) => {
     if (!isReference(item)) return item;
-    const id = item.id ?? '';
-    const found = known.get(id);
-    if (found === undefined) throw errors.itemNotFound(id, `input[${index}].id`);
+    const found = known.get(item.id ?? '');
+    if (found === undefined) throw notFound(item, index);
     return found;
   });
 }

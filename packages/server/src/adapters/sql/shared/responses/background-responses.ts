@@ -4,8 +4,9 @@ import type { SqlDatabase } from '../database.ts';
 import { LEASE_OVER, orNone, placeInAccount } from '../leases.ts';
 import { bytesOf, responseStatements, toPending } from './response-rows.ts';
 
-export function sqlBackgroundResponses({ read, write, writeIf }: SqlDatabase): BackgroundResponses {
-  const { amountsOf, appendTo, owned, pending } = responseStatements(read);
+export function sqlBackgroundResponses(database: SqlDatabase): BackgroundResponses {
+  const { read, write, writeIf } = database;
+  const { amountsOf, appendTo, owned, pending } = responseStatements(database);
 
   /** Ends a response if the guard, which selects its row, finds that it has not ended. */
   async function finish(guard: ReturnType<typeof pending>, id: string, end: ResponseEnd): Promise<boolean> {

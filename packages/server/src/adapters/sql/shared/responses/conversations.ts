@@ -1,9 +1,9 @@
 import type { Conversation, ConversationItem } from '@baobab/core/domain/response.ts';
 import type { ConversationRepository, NewConversationItems } from '@baobab/core/ports/conversations.ts';
-import { type Compilable, type Kysely, sql } from 'kysely';
+import { type Compilable, sql } from 'kysely';
 import type { SqlDatabase } from '../database.ts';
 import { fitsAlone, storedAmounts } from '../stored-amounts.ts';
-import type { ConversationsTable, Tables } from '../tables.ts';
+import type { ConversationsTable } from '../tables.ts';
 
 /** Positions grow with time; at most this many items can be added in one millisecond. */
 const POSITIONS_PER_MS = 1_000;
@@ -31,26 +31,26 @@ function fittingItems(sizes: readonly number[], limit: number, maxBytes: number)
 
 /** Adds items to a conversation, if it is still there. */
 export function appendItems(
-  read: Kysely<Tables>,
+  { read, given }: Pick<SqlDatabase, 'read' | 'given'>,
   { conversationId, items, now, expiresAt }: NewConversationItems,
 ): { bytes: number; statements: Compilable[] } {
   const bytes = bytesOf(items);
-  const insert = ({ id, content }: ConversationItem, index: number) =>
-    read
-      .insertInto('conversation_items')
-      .columns(['conversation_id', 'id', 'position', 'content'])
-      .expression((of) =>
-        of
-          .selectFrom('conversations')
-          .select([
-            'conversations.id',
-            of.val(id).as('item_id'),
-            of.val(now * POSITIONS_PER_MS + index).as('position'),
-            of.val(content).as('content'),
-          ])
-          .where('conversations.id', '=', conversationId),
-      )
-      .onConflict((conflict) => conflict.columns(['conversation_id', 'id']).doNothing());
+  const rows = items.map(({ id, content }, index) => ({
+    item_id: id,
+    position: now * POSITIONS_PER_MS + index,
+    content,
+  }));
+  const added = given('added', { item_id: 'text', position: 'bigint', content: 'text' }, rows);
+  const insert = read
+    .insertInto('conversation_items')
+    .columns(['conversation_id', 'id', 'position', 'content'])
+    .expression((of) =>
+      of
+        .selectFrom(['conversations', added])
+        .select(['conversations.id', 'added.item_id', 'added.position', 'added.content'])
+        .where('conversations.id', '=', conversationId),
+    )
+    .onConflict((conflict) => conflict.columns(['conversation_id', 'id']).doNothing());
   return {
     bytes,
     statements: [
@@ -61,19 +61,20 @@ export function appendItems(
           expires_at_ms: sql<number>`case when expires_at_ms < ${expiresAt} then ${expiresAt} else expires_at_ms end`,
         })
         .where('id', '=', conversationId),
-      ...items.map(insert),
+      ...(items.length > 0 ? [insert] : []),
     ],
   };
 }
 
-export function sqlConversations({ read, write, writeIf }: SqlDatabase): ConversationRepository {
+export function sqlConversations(database: SqlDatabase): ConversationRepository {
+  const { read, write, writeIf } = database;
   const amounts = storedAmounts(read, 'responses');
   const own = (accountId: string, id: string) =>
     read.updateTable('conversations').where('id', '=', id).where('account_id', '=', accountId);
 
   return {
     async create({ id, accountId, metadata, createdAt, expiresAt }, items, quota) {
-      const added = appendItems(read, { conversationId: id, items, now: createdAt, expiresAt });
+      const added = appendItems(database, { conversationId: id, items, now: createdAt, expiresAt });
       const amount = { items: 1, bytes: added.bytes };
       if (!fitsAlone(amount, quota)) return false;
       const written = await writeIf([
@@ -119,7 +120,7 @@ export function sqlConversations({ read, write, writeIf }: SqlDatabase): Convers
     },
 
     async append(accountId, items, quota) {
-      const { bytes, statements } = appendItems(read, items);
+      const { bytes, statements } = appendItems(database, items);
       const amount = { items: 0, bytes };
       if (!fitsAlone(amount, quota)) return false;
       const written = await writeIf(

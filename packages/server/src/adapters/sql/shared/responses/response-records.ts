@@ -6,10 +6,10 @@ import { sqlConversations } from './conversations.ts';
 import { responseStatements, toEventsRow, toResponse, toRow } from './response-rows.ts';
 
 export function sqlResponseRecords(database: SqlDatabase): ResponseRecords {
-  const { read, writeIf } = database;
+  const { read, writeIf, given } = database;
   const amounts = storedAmounts(read, 'responses');
   const conversations = sqlConversations(database);
-  const { amountsOf, appendTo } = responseStatements(read);
+  const { amountsOf, appendTo } = responseStatements(database);
 
   /** Changes no row when the account has this many background responses that have not ended. */
   const activeBelow = (accountId: string, limit: number) =>
@@ -91,6 +91,25 @@ export function sqlResponseRecords(database: SqlDatabase): ResponseRecords {
         .where('account_id', '=', accountId)
         .executeTakeFirst();
       return row && toResponse(row);
+    },
+
+    async getAll(accountId, ids, { now, maxBytes }) {
+      const wanted = given(
+        'wanted',
+        { id: 'text' },
+        ids.map((id) => ({ id })),
+      );
+      const kept = read
+        .selectFrom('responses')
+        .where('account_id', '=', accountId)
+        .where('expires_at_ms', '>', now)
+        .where('id', 'in', read.selectFrom(wanted).select('wanted.id'));
+      const sizes = await kept.select(['id', 'bytes']).execute();
+      const found = new Set(sizes.map(({ id }) => id));
+      const missing = ids.find((id) => !found.has(id));
+      if (missing !== undefined) return { missing };
+      if (sizes.reduce((sum, { bytes }) => sum + bytes, 0) > maxBytes) return 'too large';
+      return (await kept.selectAll().execute()).map(toResponse);
     },
 
     async chain(accountId, id, limits) {

@@ -1,9 +1,10 @@
 import type { PendingResponse, RecordedEvents, ResponseStatus, StoredResponse } from '@baobab/core/domain/response.ts';
 import type { NewConversationItems } from '@baobab/core/ports/conversations.ts';
 import type { OwnedResponse } from '@baobab/core/ports/responses.ts';
-import { type Kysely, sql } from 'kysely';
+import { sql } from 'kysely';
+import type { SqlDatabase } from '../database.ts';
 import { LEASE_OVER } from '../leases.ts';
-import type { ResponseEventsTable, ResponsesTable, Tables } from '../tables.ts';
+import type { ResponseEventsTable, ResponsesTable } from '../tables.ts';
 import { appendItems } from './conversations.ts';
 
 export const bytesOf = (...texts: readonly (string | undefined)[]): number =>
@@ -57,7 +58,8 @@ export const toPending = (row: ResponsesTable): PendingResponse => ({
 });
 
 /** Statements that several parts of the repository use. */
-export function responseStatements(read: Kysely<Tables>) {
+export function responseStatements(database: Pick<SqlDatabase, 'read' | 'given'>) {
+  const { read } = database;
   const amountsOf = (accountId: string) =>
     read.updateTable('stored_amounts').where('account_id', '=', accountId).where('kind', '=', 'responses');
   const pending = () => read.updateTable('responses').where('request', 'is not', null);
@@ -71,7 +73,7 @@ export function responseStatements(read: Kysely<Tables>) {
     /** Adds items to the conversation of a response. `bytes` are to be added to the account's amount before. */
     appendTo(accountId: string, items: NewConversationItems | undefined) {
       if (items === undefined) return { bytes: 0, statements: [] };
-      const { bytes, statements } = appendItems(read, items);
+      const { bytes, statements } = appendItems(database, items);
       // Items of a deleted conversation were counted, but not stored.
       const uncount = amountsOf(accountId)
         .set({ bytes: sql<number>`bytes - ${bytes}` })

@@ -10,8 +10,9 @@ export const sqlResponses = (database: SqlDatabase): ResponseRepository => ({
   ...sqlResponseEvents(database),
 });
 
-function sqlResponseEvents({ read, writeIf }: SqlDatabase): ResponseStreams {
-  const { owned } = responseStatements(read);
+function sqlResponseEvents(database: SqlDatabase): ResponseStreams {
+  const { read, writeIf } = database;
+  const { owned } = responseStatements(database);
 
   return {
     async record(response, events) {
