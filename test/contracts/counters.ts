@@ -226,6 +226,74 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
       });
     });
 
+    describe('extensions', () => {
+      const more = (reserveNanoUsd: number, tokens = 0) => ({ now: 0, tokens, budgets: paid(reserveNanoUsd).budgets });
+
+      it('reserve more of a budget until it is used up, and are given back at the end', async () => {
+        await setSpent(10);
+        const ticket = await ticketFor(paid(30));
+        expect(await counters.extend(ticket, more(40))).toEqual({ kind: 'extended' });
+        expect(await counters.extend(ticket, more(21))).toMatchObject({
+          kind: 'refused',
+          budgets: [{ spentNanoUsd: 10, reservedNanoUsd: 70, exceeded: true }],
+        });
+        expect(await counters.extend(ticket, more(20))).toEqual({ kind: 'extended' });
+        expect(await counters.admit(paid(1))).toMatchObject({ kind: 'refused', budgets: [{ reservedNanoUsd: 90 }] });
+        await counters.settle(ticket, { now: 0, tokens: 10, charge: charge(50) });
+        expect(await counters.admit(paid(40))).toMatchObject({
+          kind: 'admitted',
+          budgets: [{ spentNanoUsd: 60, reservedNanoUsd: 40 }],
+        });
+      });
+
+      it('are given back when the lease of their owner is over, and nothing more is given', async () => {
+        await setSpent(0);
+        const ticket = await ticketFor(paid(30));
+        await counters.extend(ticket, more(40));
+        await counters.renew('process-2', { now: 20_000, leaseMs: 15_000 });
+        await setSpent(0, 20_000);
+        expect(await counters.admit(paid(90, { owner: 'process-2', now: 20_000 }))).toMatchObject({
+          kind: 'admitted',
+          budgets: [{ reservedNanoUsd: 90 }],
+        });
+        expect(await counters.extend(ticket, { ...more(5), now: 20_000 })).toMatchObject({ kind: 'refused' });
+      });
+
+      it('ask for a budget to be read, when it is not known what was spent', async () => {
+        await setSpent(0);
+        const ticket = await ticketFor(paid(30));
+        const other = await ticketFor(paid(10, { owner: 'process-2' }));
+        await counters.renew('process-1', { now: 16_000, leaseMs: 15_000 });
+        await counters.settle(other, { now: 16_000, tokens: 0, charge: charge(8) });
+        const answer = await counters.extend(ticket, { ...more(50), now: 16_000 });
+        if (answer.kind !== 'unread') throw new Error(`not unread but ${answer.kind}`);
+        for (const unread of answer.budgets) await counters.setSpent({ ...unread, spentNanoUsd: 8 });
+        expect(await counters.extend(ticket, { ...more(63), now: 16_000 })).toMatchObject({ kind: 'refused' });
+        expect(await counters.extend(ticket, { ...more(62), now: 16_000 })).toEqual({ kind: 'extended' });
+      });
+
+      it('take tokens, or nothing at all, and are corrected at the end', async () => {
+        await setSpent(0);
+        const ticket = await ticketFor(paid(0));
+        expect(await counters.extend(ticket, more(0, 5_000))).toEqual({ kind: 'extended' });
+        expect(await counters.extend(ticket, more(50, 1_000))).toMatchObject({
+          kind: 'refused',
+          tokens: [{ remaining: 990, waitMs: 100 }],
+          budgets: [{ reservedNanoUsd: 0 }],
+        });
+        expect(await counters.extend(ticket, more(101, 5))).toMatchObject({ kind: 'refused' });
+        expect(await counters.levels(demand())).toMatchObject({ tokens: [{ remaining: 990 }] });
+        await counters.settle(ticket, { now: 0, tokens: 20 });
+        expect(await counters.levels(demand())).toMatchObject({ tokens: [{ remaining: 5_980 }] });
+      });
+
+      it('of money alone do not wait for tokens', async () => {
+        await setSpent(0);
+        const ticket = await ticketFor(paid(0, { tokens: rate('t', 100, 300) }));
+        expect(await counters.extend(ticket, more(50))).toEqual({ kind: 'extended' });
+      });
+    });
+
     describe('budgets', () => {
       it('asks for what was spent of a budget, and takes it once', async () => {
         const fence = await fenceOf(paid(10));
@@ -247,6 +315,15 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
         expect(await counters.admit(paid(30))).toMatchObject({
           kind: 'admitted',
           budgets: [{ spentNanoUsd: 5, reservedNanoUsd: 90 }],
+        });
+      });
+
+      it('settles an admission that has reserved nothing', async () => {
+        await setSpent(0);
+        await counters.settle(await ticketFor(paid(0)), { now: 0, tokens: 20, charge: charge(5) });
+        expect(await counters.admit(paid(0))).toMatchObject({
+          tokens: [{ remaining: 5_970 }],
+          budgets: [{ spentNanoUsd: 5, reservedNanoUsd: 0 }],
         });
       });
 

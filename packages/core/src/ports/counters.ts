@@ -90,6 +90,21 @@ export type AdmissionAnswer =
   /** True for each exceeded limit of concurrency, in the order of the demand. */
   | (AdmissionLevels & { kind: 'refused'; concurrencyExceeded: readonly boolean[] });
 
+/** What a running request needs beyond what it was admitted with. */
+export interface ExtensionDemand {
+  now: number;
+  /** Taken from the buckets of tokens of the admission. */
+  tokens: number;
+  /** `reserveNanoUsd` is added to what the admission has reserved. */
+  budgets: readonly BudgetDemand[];
+}
+
+export type ExtensionAnswer =
+  | Extract<AdmissionAnswer, { kind: 'unread' }>
+  | { kind: 'extended' }
+  /** Nothing was taken: a limit has no room, or the lease of the admission is over. */
+  | { kind: 'refused'; tokens: readonly RateLevel[]; budgets: readonly BudgetLevel[] };
+
 export interface Settlement {
   now: number;
   /** Tokens really used; corrects what was taken at admission. */
@@ -111,6 +126,8 @@ export interface Settlement {
  */
 export interface Counters {
   admit(demand: AdmissionDemand): AdmissionAnswer | Promise<AdmissionAnswer>;
+  /** Takes more for an admission that is not settled. Settle it only when the answer is here. */
+  extend(ticket: AdmissionTicket, more: ExtensionDemand): ExtensionAnswer | Promise<ExtensionAnswer>;
   /** Only the first call for an admission counts. */
   settle(ticket: AdmissionTicket, settlement: Settlement): void | Promise<void>;
   /** Extends the lease of all admissions of the owner. */

@@ -2,23 +2,27 @@ import { exceedsBudget } from '@baobab/core/domain/budget.ts';
 import type {
   AdmissionAnswer,
   AdmissionDemand,
+  AdmissionTicket,
   BudgetDemand,
   BudgetLevel,
   ConcurrencyDemand,
   Counters,
+  ExtensionAnswer,
+  ExtensionDemand,
   RateBucket,
   RateLevels,
   RateQuery,
   Settlement,
   UnreadBudget,
 } from '@baobab/core/ports/counters.ts';
-import { HeldAdmission, Owners } from './owners.ts';
+import { extended, HeldAdmission, Owners } from './owners.ts';
 import { canTake, type FirstLevel, levelsOf, RateBuckets, takeFrom } from './rate-buckets.ts';
 
 export interface MemoryCounters extends Counters {
   /** Entries held now. */
   readonly size: number;
   admit(demand: AdmissionDemand): AdmissionAnswer;
+  extend(ticket: AdmissionTicket, more: ExtensionDemand): ExtensionAnswer;
   levels(query: RateQuery): RateLevels;
   /** Every known bucket with its level. */
   buckets(now: number): Iterable<RateBucket & { level: number }>;
@@ -60,6 +64,11 @@ export function createMemoryCounters(options: { firstLevel?: FirstLevel } = {}):
       giveBack(demand);
       budgets.markUnread(demand.chargeable);
     }
+  };
+
+  const requireOwn = (ticket: AdmissionTicket): HeldAdmission => {
+    if (ticket instanceof HeldAdmission) return ticket;
+    throw new TypeError(`the admission ${ticket.id} is of other counters`);
   };
 
   return {
@@ -106,16 +115,33 @@ export function createMemoryCounters(options: { firstLevel?: FirstLevel } = {}):
       };
     },
 
+    extend(ticket, more) {
+      const held = requireOwn(ticket);
+      const unread = budgets.unread(more.budgets);
+      if (unread.length > 0) return { kind: 'unread', budgets: unread };
+      // With nothing to take, debts do not matter.
+      const buckets = more.tokens > 0 ? rates.refilled(held.demand.tokens, more.now) : [];
+      const levels = budgets.levels(more.budgets);
+      const isRefused = held.state !== 'running' || levels.some(({ exceeded }) => exceeded);
+      if (isRefused || !canTake(buckets, more.tokens)) {
+        return { kind: 'refused', tokens: levelsOf(buckets, more.tokens, false), budgets: levels };
+      }
+      takeFrom(buckets, more.tokens);
+      budgets.reserve(more.budgets, levels);
+      held.demand = extended(held.demand, more);
+      return { kind: 'extended' };
+    },
+
     settle(ticket, { now, tokens: used, charge }) {
-      if (!(ticket instanceof HeldAdmission)) throw new TypeError(`the admission ${ticket.id} is of other counters`);
-      const { demand, state } = ticket;
+      const held = requireOwn(ticket);
+      const { demand, state } = held;
       if (state === 'settled') return;
       if (state === 'expired') {
-        ticket.state = 'settled';
+        held.state = 'settled';
         if (charge !== undefined) budgets.markUnread(charge.budgets);
         return;
       }
-      owners.settle(ticket);
+      owners.settle(held);
       giveBack(demand);
       rates.take(demand.tokens.buckets, used - demand.tokens.amount, now);
       if (charge !== undefined) budgets.charge(charge);

@@ -1,8 +1,8 @@
-import type { AdmissionDemand, AdmissionTicket } from '@baobab/core/ports/counters.ts';
+import type { AdmissionDemand, AdmissionTicket, ExtensionDemand } from '@baobab/core/ports/counters.ts';
 
 /** An admission of the memory counters. Links to its neighbours, because a linked list is cheaper than a map that shrinks all the time. */
 export class HeldAdmission implements AdmissionTicket {
-  readonly demand: AdmissionDemand;
+  demand: AdmissionDemand;
   state: 'running' | 'expired' | 'settled' = 'running';
   previous: HeldAdmission | undefined;
   next: HeldAdmission | undefined;
@@ -18,6 +18,19 @@ export class HeldAdmission implements AdmissionTicket {
   get owner(): string {
     return this.demand.owner;
   }
+}
+
+/** What an admission holds after it was extended. */
+export function extended(demand: AdmissionDemand, { tokens, budgets }: ExtensionDemand): AdmissionDemand {
+  const more = new Map(budgets.map(({ id, reserveNanoUsd }) => [id, reserveNanoUsd]));
+  return {
+    ...demand,
+    tokens: { ...demand.tokens, amount: demand.tokens.amount + tokens },
+    budgets: demand.budgets.map((budget) => ({
+      ...budget,
+      reserveNanoUsd: budget.reserveNanoUsd + (more.get(budget.id) ?? 0),
+    })),
+  };
 }
 
 interface Owner {

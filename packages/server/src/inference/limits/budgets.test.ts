@@ -153,6 +153,7 @@ describe('budgets', () => {
     };
     const remote: Counters = {
       admit: (demand) => later(() => memory.admit(demand)),
+      extend: (ticket, more) => later(() => memory.extend(ticket, more)),
       settle: (ticket, settlement) => later(() => memory.settle(ticket, settlement)),
       renew: (owner, lease) => later(() => memory.renew(owner, lease)),
       levels: (query) => later(() => memory.levels(query)),

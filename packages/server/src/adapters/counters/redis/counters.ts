@@ -4,11 +4,14 @@ import type {
   AdmissionDemand,
   AdmissionTicket,
   Counters,
+  ExtensionAnswer,
+  ExtensionDemand,
   RateLevels,
   RateQuery,
   Settlement,
   UnreadBudget,
 } from '@baobab/core/ports/counters.ts';
+import { extended } from '../owners.ts';
 import { parseRedisAddress, type RedisAddress } from './address.ts';
 import { HeldAdmission } from './held-admission.ts';
 import { Membership, type OwnCounts } from './membership.ts';
@@ -95,9 +98,19 @@ class SharedOrAlone implements RedisCounters {
     );
   }
 
+  async extend(ticket: AdmissionTicket, more: ExtensionDemand): Promise<ExtensionAnswer> {
+    const held = requireOwn(ticket);
+    const answer = await this.#attempt(
+      (counters) => this.#extendShared(held, more, counters),
+      async (share) => this.#extendAlone(held, more, share),
+    );
+    if (answer.kind === 'extended') held.demand = extended(held.demand, more);
+    return answer;
+  }
+
   settle(ticket: AdmissionTicket, settlement: Settlement): Promise<void> | undefined {
-    if (!(ticket instanceof HeldAdmission)) throw new TypeError(`the admission ${ticket.id} is of other counters`);
-    return ticket.isSettled ? undefined : this.#settle(ticket, settlement);
+    const held = requireOwn(ticket);
+    return held.isSettled ? undefined : this.#settle(held, settlement);
   }
 
   renew(owner: string, lease: { now: number; leaseMs: number }): Promise<void> {
@@ -160,6 +173,13 @@ class SharedOrAlone implements RedisCounters {
     return { ...answer, ticket: held };
   }
 
+  #extendAlone(held: HeldAdmission, more: ExtensionDemand, share: Share): ExtensionAnswer {
+    if (held.local === undefined) return NOT_HELD;
+    const answer = share.extend(held.local, more);
+    if (answer.kind === 'extended') this.#own.taken.take(held.demand.tokens.buckets, more.tokens);
+    return answer;
+  }
+
   async #admitShared(demand: AdmissionDemand, counters: SharedCounters): Promise<AdmissionAnswer> {
     const held = new HeldAdmission(demand, this.#membership.stay);
     const answer = await counters.admit(this.#membership.nameOf(demand.owner), demand);
@@ -171,6 +191,13 @@ class SharedOrAlone implements RedisCounters {
     if (kind === 'refused') return { kind, ...levels, budgets, concurrencyExceeded };
     this.#own.running.add(held);
     return { kind, ...levels, budgets, ticket: held };
+  }
+
+  /** Redis is told of admissions that began without it when it is back. */
+  async #extendShared(held: HeldAdmission, more: ExtensionDemand, counters: SharedCounters): Promise<ExtensionAnswer> {
+    return held.stay === undefined
+      ? NOT_HELD
+      : counters.extend(this.#membership.nameOf(held.owner, held.stay), held, more);
   }
 
   #noteLevels({ requests, tokens, now: time }: AdmissionDemand, levels: readonly number[]): void {
@@ -219,6 +246,13 @@ class SharedOrAlone implements RedisCounters {
   #noteCharge({ charge }: Settlement): void {
     for (const id of charge?.budgets ?? []) this.#own.charged.add(id);
   }
+}
+
+const NOT_HELD: ExtensionAnswer = { kind: 'refused', tokens: [], budgets: [] };
+
+function requireOwn(ticket: AdmissionTicket): HeldAdmission {
+  if (ticket instanceof HeldAdmission) return ticket;
+  throw new TypeError(`the admission ${ticket.id} is of other counters`);
 }
 
 function requireAddress(url: string): RedisAddress {

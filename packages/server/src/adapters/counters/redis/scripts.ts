@@ -19,6 +19,7 @@ function load(name: string): Script {
 
 export const SCRIPTS = {
   admit: load('admit'),
+  extend: load('extend'),
   settle: load('settle'),
   renew: load('renew'),
   levels: load('levels'),

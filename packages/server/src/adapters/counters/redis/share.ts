@@ -1,7 +1,10 @@
 import type {
   AdmissionAnswer,
   AdmissionDemand,
+  AdmissionTicket,
   BudgetDemand,
+  ExtensionAnswer,
+  ExtensionDemand,
   RateBucket,
   RateDemand,
   RateQuery,
@@ -21,7 +24,7 @@ export interface ShareOptions {
 }
 
 /** What this process may use of every limit while Redis is away: an equal part, but at least 1. */
-export interface Share extends Pick<MemoryCounters, 'admit' | 'settle' | 'renew' | 'levels' | 'setSpent'> {
+export interface Share extends Pick<MemoryCounters, 'admit' | 'extend' | 'settle' | 'renew' | 'levels' | 'setSpent'> {
   /** Its part of the level of each bucket that is not full. `perMinute` is the whole limit. */
   buckets(now: number): Iterable<RateBucket & { level: number }>;
 }
@@ -59,6 +62,12 @@ export function createShare({ replicas, seen, running, now }: ShareOptions): Sha
     return { ...budget, limitNanoUsd: Math.min(budget.limitNanoUsd, spent + Math.floor(left / replicas)) };
   };
 
+  /** Fences are negative, so that none of Redis is taken for one of these. */
+  const ownFences = <Answer extends AdmissionAnswer | ExtensionAnswer>(answer: Answer): Answer =>
+    answer.kind === 'unread'
+      ? { ...answer, budgets: answer.budgets.map(({ id, fence }) => ({ id, fence: -fence })) }
+      : answer;
+
   // They keep their places.
   for (const held of running) {
     const none = { amount: 0, buckets: [] };
@@ -69,20 +78,22 @@ export function createShare({ replicas, seen, running, now }: ShareOptions): Sha
 
   return {
     admit(demand: AdmissionDemand): AdmissionAnswer {
-      const answer = counters.admit({
-        ...partOfRates(demand),
-        concurrency: demand.concurrency.map(({ id, limit }) => ({ id, limit: limit === null ? null : part(limit) })),
-        budgets: demand.budgets.map(partOfBudget),
-      });
-      if (answer.kind !== 'unread') return answer;
-      return { kind: 'unread', budgets: answer.budgets.map(({ id, fence }) => ({ id, fence: -fence })) };
+      return ownFences(
+        counters.admit({
+          ...partOfRates(demand),
+          concurrency: demand.concurrency.map(({ id, limit }) => ({ id, limit: limit === null ? null : part(limit) })),
+          budgets: demand.budgets.map(partOfBudget),
+        }),
+      );
     },
+
+    extend: (ticket: AdmissionTicket, more: ExtensionDemand) =>
+      ownFences(counters.extend(ticket, { ...more, budgets: more.budgets.map(partOfBudget) })),
 
     settle: counters.settle,
     renew: counters.renew,
     levels: (query) => counters.levels(partOfRates(query)),
 
-    /** Fences are negative, so that none of Redis is taken for one of these. */
     setSpent({ id, fence, spentNanoUsd }: UnreadBudget & { spentNanoUsd: number }) {
       if (!spentAtStart.has(id)) spentAtStart.set(id, spentNanoUsd);
       return counters.setSpent({ id, fence: -fence, spentNanoUsd });

@@ -3,12 +3,16 @@ import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import type {
   AdmissionDemand,
   BudgetDemand,
+  BudgetLevel,
+  ExtensionAnswer,
+  ExtensionDemand,
   RateDemand,
   RateLevels,
   RateQuery,
   Settlement,
   UnreadBudget,
 } from '@baobab/core/ports/counters.ts';
+import { extended } from '../owners.ts';
 import { levelsOf } from '../rate-buckets.ts';
 import type { RedisConnection } from './connection.ts';
 import { type HeldAdmission, heldText } from './held-admission.ts';
@@ -60,7 +64,7 @@ type SharedAnswer =
       /** In the order of the demanded buckets, those of requests first. */
       bucketLevels: readonly number[];
       concurrencyExceeded: readonly boolean[];
-      budgets: readonly { spentNanoUsd: number; reservedNanoUsd: number; exceeded: boolean }[];
+      budgets: readonly BudgetLevel[];
     };
 
 const LOST = -1;
@@ -139,13 +143,7 @@ export function createSharedCounters({ connection, namespace, time }: SharedCoun
         `${budgets.length}`,
         ...budgets.flatMap((one) => budgetArgs(one, now)),
       ]);
-      if (answer[0] === UNREAD) {
-        const unread: UnreadBudget[] = [];
-        for (let at = 1; at < answer.length; at += 2) {
-          unread.push({ id: budgets[(answer[at] ?? 0) - 1]?.id ?? '', fence: answer[at + 1] ?? 0 });
-        }
-        return { kind: 'unread', budgets: unread };
-      }
+      if (answer[0] === UNREAD) return toUnread(answer, budgets);
       const [kind, replicas = 1, ...amounts] = answer;
       const isAdmitted = kind === ADMITTED;
       const bucketLevels = amounts.slice(0, requests.buckets.length + tokens.buckets.length);
@@ -157,11 +155,32 @@ export function createSharedCounters({ connection, namespace, time }: SharedCoun
         levels: toLevels(demand, bucketLevels, isAdmitted),
         bucketLevels,
         concurrencyExceeded: concurrency.map(({ limit }, index) => limit !== null && (counts[index] ?? 0) >= limit),
-        budgets: budgets.map((budget, index) => {
-          const [spentNanoUsd = 0, reservedNanoUsd = 0] = money.slice(2 * index, 2 * index + 2);
-          const exceeded = !isAdmitted && exceedsBudget(budget, spentNanoUsd, reservedNanoUsd);
-          return { spentNanoUsd, reservedNanoUsd, exceeded };
-        }),
+        budgets: toBudgetLevels(money, budgets, isAdmitted),
+      };
+    },
+
+    async extend(owner: string, held: HeldAdmission, more: ExtensionDemand): Promise<ExtensionAnswer> {
+      const { now, tokens, budgets } = more;
+      // With nothing to take, debts do not matter.
+      const buckets = tokens > 0 ? held.demand.tokens.buckets : [];
+      const answer = await run(SCRIPTS.extend, now, [
+        owner,
+        held.id,
+        heldText(extended(held.demand, more)),
+        `${tokens}`,
+        ...bucketArgs({ buckets }),
+        `${budgets.length}`,
+        ...budgets.flatMap((one) => budgetArgs(one, now)),
+      ]);
+      if (answer[0] === UNREAD) return toUnread(answer, budgets);
+      const [kind, ...amounts] = answer;
+      if (kind === ADMITTED) return { kind: 'extended' };
+      const money = amounts.slice(buckets.length);
+      const query = { now, requests: { amount: 0, buckets: [] }, tokens: { amount: tokens, buckets } };
+      return {
+        kind: 'refused',
+        tokens: toLevels(query, amounts, false).tokens,
+        budgets: toBudgetLevels(money, budgets, false),
       };
     },
 
@@ -206,6 +225,28 @@ export function createSharedCounters({ connection, namespace, time }: SharedCoun
 }
 
 export type SharedCounters = ReturnType<typeof createSharedCounters>;
+
+/** After the kind, the position and the fence of each. */
+function toUnread(answer: readonly number[], budgets: readonly BudgetDemand[]) {
+  const unread: UnreadBudget[] = [];
+  for (let at = 1; at < answer.length; at += 2) {
+    unread.push({ id: budgets[(answer[at] ?? 0) - 1]?.id ?? '', fence: answer[at + 1] ?? 0 });
+  }
+  return { kind: 'unread' as const, budgets: unread };
+}
+
+/** What was spent and what is reserved of each. */
+function toBudgetLevels(
+  money: readonly number[],
+  budgets: readonly BudgetDemand[],
+  isReserved: boolean,
+): BudgetLevel[] {
+  return budgets.map((budget, index) => {
+    const [spentNanoUsd = 0, reservedNanoUsd = 0] = money.slice(2 * index, 2 * index + 2);
+    const exceeded = !isReserved && exceedsBudget(budget, spentNanoUsd, reservedNanoUsd);
+    return { spentNanoUsd, reservedNanoUsd, exceeded };
+  });
+}
 
 function toLevels({ requests, tokens, now }: RateQuery, levels: readonly number[], taken: boolean): RateLevels {
   const sized = ({ buckets }: RateDemand, from: number) =>

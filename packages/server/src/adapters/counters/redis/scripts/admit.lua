@@ -6,19 +6,9 @@ local owner, lease_ms, id, held = argument(), number(), argument(), argument()
 extend_lease(owner, lease_ms)
 end_expired_owners()
 
-local admitted = true
 local buckets = {}
-for _ = 1, 2 do
-  local amount = number()
-  for _ = 1, number() do
-    local bucket = { id = argument(), per_minute = number(), amount = amount }
-    bucket.level, bucket.updated = level_of(bucket.id, bucket.per_minute)
-    -- More than the whole bucket is admitted when it is full, and leaves a debt.
-    local needed = math.min(amount, math.max(1, bucket.per_minute))
-    if bucket.level < needed * PARTS then admitted = false end
-    buckets[#buckets + 1] = bucket
-  end
-end
+local has_requests, has_tokens = read_buckets(buckets), read_buckets(buckets)
+local admitted = has_requests and has_tokens
 
 local counters = {}
 for _ = 1, number() do
@@ -29,36 +19,13 @@ for _ = 1, number() do
 end
 
 local budgets, unread = {}, { 0 }
-for index = 1, number() do
-  local budget, limit, ttl = { key = root .. 'budget:' .. argument() }, number(), nil
-  budget.reserve, ttl = number(), argument()
-  local is_read, fence, spent, reserved = unpack(redis.call('HMGET', budget.key, 'read', 'fence', 'spent', 'reserved'))
-  if not fence then
-    fence = next_fence()
-    redis.call('HSET', budget.key, 'read', '0', 'fence', fence, 'spent', '0', 'reserved', reserved or '0')
-    redis.call('PEXPIRE', budget.key, ttl)
-  end
-  if is_read ~= '1' then
-    unread[#unread + 1] = index
-    unread[#unread + 1] = tonumber(fence)
-  else
-    budget.spent, budget.reserved = tonumber(spent), tonumber(reserved)
-    -- As in domain/budget.ts.
-    if budget.spent >= limit or budget.spent + budget.reserved + budget.reserve > limit then admitted = false end
-  end
-  budgets[index] = budget
-end
+if not read_budgets(budgets, unread) then admitted = false end
 if #unread > 1 then return unread end
 
 if admitted then
-  for _, bucket in ipairs(buckets) do
-    bucket.level = bucket.level - bucket.amount * PARTS
-    set_level(bucket.id, bucket.per_minute, bucket.level, bucket.updated)
-  end
+  take_from(buckets)
   for _, counter in ipairs(counters) do add_running(counter.id, 1) end
-  for _, budget in ipairs(budgets) do
-    budget.reserved = redis.call('HINCRBY', budget.key, 'reserved', integer(budget.reserve))
-  end
+  reserve(budgets)
   redis.call('HSET', root .. 'held:' .. owner, id, held)
 end
 

@@ -31,9 +31,9 @@ local function number()
   return tonumber(argument())
 end
 
--- Lua would write large numbers with an exponent.
+-- Lua would write large numbers with an exponent. Redis does not take the -0 that a zero becomes when it is given back.
 local function integer(value)
-  return string.format('%.0f', value)
+  return string.format('%.0f', value + 0)
 end
 
 -- The data was lost or belongs to an earlier run of the server: the caller has to join again.
@@ -73,6 +73,27 @@ local function level_of(id, per_minute)
   return math.min(capacity, level + math.max(0, now - updated) * per_minute), math.max(now, updated)
 end
 
+-- Reads an amount and the buckets to take it from. False when one of them has too little.
+local function read_buckets(buckets)
+  local amount, has_room = number(), true
+  for _ = 1, number() do
+    local bucket = { id = argument(), per_minute = number(), amount = amount }
+    bucket.level, bucket.updated = level_of(bucket.id, bucket.per_minute)
+    -- More than the whole bucket is admitted when it is full, and leaves a debt.
+    local needed = math.min(amount, math.max(1, bucket.per_minute))
+    if bucket.level < needed * PARTS then has_room = false end
+    buckets[#buckets + 1] = bucket
+  end
+  return has_room
+end
+
+local function take_from(buckets)
+  for _, bucket in ipairs(buckets) do
+    bucket.level = bucket.level - bucket.amount * PARTS
+    set_level(bucket.id, bucket.per_minute, bucket.level, bucket.updated)
+  end
+end
+
 local function add_running(id, change)
   if redis.call('HINCRBY', root .. 'running', id, change) <= 0 then redis.call('HDEL', root .. 'running', id) end
 end
@@ -80,6 +101,38 @@ end
 local function add_reserved(id, nano_usd)
   local key = root .. 'budget:' .. id
   if redis.call('EXISTS', key) == 1 then redis.call('HINCRBY', key, 'reserved', integer(nano_usd)) end
+end
+
+-- Reads budgets and what to reserve of each. Adds to `unread` the index and the fence of those to be read from the ledger first. False when
+-- one of them has too little.
+local function read_budgets(budgets, unread)
+  local has_room = true
+  for index = 1, number() do
+    local budget, limit, ttl = { key = root .. 'budget:' .. argument() }, number(), nil
+    budget.reserve, ttl = number(), argument()
+    local is_read, fence, spent, reserved = unpack(redis.call('HMGET', budget.key, 'read', 'fence', 'spent', 'reserved'))
+    if not fence then
+      fence = next_fence()
+      redis.call('HSET', budget.key, 'read', '0', 'fence', fence, 'spent', '0', 'reserved', reserved or '0')
+      redis.call('PEXPIRE', budget.key, ttl)
+    end
+    if is_read ~= '1' then
+      unread[#unread + 1] = index
+      unread[#unread + 1] = tonumber(fence)
+    else
+      budget.spent, budget.reserved = tonumber(spent), tonumber(reserved)
+      -- As in domain/budget.ts.
+      if budget.spent >= limit or budget.spent + budget.reserved + budget.reserve > limit then has_room = false end
+    end
+    budgets[index] = budget
+  end
+  return has_room
+end
+
+local function reserve(budgets)
+  for _, budget in ipairs(budgets) do
+    budget.reserved = redis.call('HINCRBY', budget.key, 'reserved', integer(budget.reserve))
+  end
 end
 
 local function mark_unread(id)
