@@ -121,14 +121,15 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-shared-'));
     const observer = new Client(url);
     await observer.connect();
-    // The server checks the port, then waits for this lock.
+    // The server checks the port, then asks for this lock again and again.
     await observer.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
     const port = await freePort();
     const failed = baobab(directory.path, ['serve', '--port', `${port}`], { BAOBAB_STORE: url });
     await expect
       .poll(
         async () =>
-          (await observer.query("select 1 from pg_locks where locktype = 'advisory' and not granted")).rowCount,
+          (await observer.query("select 1 from pg_stat_activity where query like 'select pg_try_advisory_lock%'"))
+            .rowCount,
       )
       .toBe(1);
     const taken = createServer().listen(port, '127.0.0.1');
