@@ -4,8 +4,8 @@ import { accountToWire } from '../compose/wire-shapes.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
-import { openForReading } from './reading.ts';
 import { ACCOUNT_OPTIONS, accountSettingsFrom, LIMIT_HELP, limitsText } from './rights.ts';
+import { openForReading } from './store-for-reading.ts';
 import { minuteText, table } from './table.ts';
 
 function retentionText({ zeroRetention, storePrompts, fileRetentionDays }: Account): string {

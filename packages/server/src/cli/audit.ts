@@ -3,7 +3,7 @@ import { parseTime } from '@baobab/core/domain/usage-window.ts';
 import { auditEntryToWire } from '../compose/wire-shapes.ts';
 import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
 import { integerOption, parseOptions } from './options.ts';
-import { openForReading } from './reading.ts';
+import { openForReading } from './store-for-reading.ts';
 import { table } from './table.ts';
 
 type Entry = ReturnType<typeof auditEntryToWire>;

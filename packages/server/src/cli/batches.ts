@@ -7,7 +7,7 @@ import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed } from './command.ts';
 import { integerOption, parseOptions } from './options.ts';
 import { createShareView } from './progress.ts';
-import { openForReading } from './reading.ts';
+import { openForReading } from './store-for-reading.ts';
 import { minuteText, table } from './table.ts';
 
 const WATCH_MS = 500;

@@ -9,8 +9,8 @@ import { keyToWire } from '../compose/wire-shapes.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { durationOption, parseOptions } from './options.ts';
-import { openForReading } from './reading.ts';
 import { KEY_OPTIONS, LIMIT_HELP, limitsText, rightsFrom } from './rights.ts';
+import { openForReading } from './store-for-reading.ts';
 import { minuteText, table } from './table.ts';
 
 /** A remark for each pattern that matches no model. The model may be added later, so this is not an error. */

@@ -7,7 +7,7 @@ import type { UsageBucket, UsageSums } from '../services/usage/usage.ts';
 import { snake } from '../validation/names.ts';
 import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
-import { openForReading } from './reading.ts';
+import { openForReading } from './store-for-reading.ts';
 import { table } from './table.ts';
 
 const BAR_WIDTH = 30;

@@ -8,10 +8,10 @@ import { createWindowBatches } from './batches.ts';
 import { createDecoder } from './decoding.ts';
 import { createLogMel, SAMPLE_RATE } from './log-mel.ts';
 import { openNetwork } from './network.ts';
-import { createReader } from './reading.ts';
 import { createRules } from './rules.ts';
 import { Transcriber, WINDOW_SECONDS } from './transcriber.ts';
 import { createVocabulary, type TokenizerFile } from './vocabulary.ts';
+import { createReader } from './window-reader.ts';
 
 interface ModelConfig {
   d_model: number;

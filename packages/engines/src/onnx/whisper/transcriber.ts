@@ -11,8 +11,8 @@ import { type AlignmentHead, alignTokens } from './alignment.ts';
 import type { WindowBatches } from './batches.ts';
 import { type LogMel, SAMPLE_RATE } from './log-mel.ts';
 import type { Network } from './network.ts';
-import { isNoSpeech, type Reader, type Reading } from './reading.ts';
 import type { Vocabulary } from './vocabulary.ts';
+import { isNoSpeech, type Reader, type Reading } from './window-reader.ts';
 import { wordsOf } from './words.ts';
 
 export const WINDOW_SECONDS = 30;

@@ -15,7 +15,7 @@ import { nothing, one, readAction, several, withOptions } from '../actions.ts';
 import { type Command, type CommandContext, CommandFailed, UsageError } from '../command.ts';
 import { parseOptions } from '../options.ts';
 import { createProgressView, formatBytes, formatDuration } from '../progress.ts';
-import { mentionServerElsewhere } from '../reading.ts';
+import { mentionServerElsewhere } from '../store-for-reading.ts';
 import { table } from '../table.ts';
 import { ADD_OPTIONS, addToCatalog, removeFromCatalog } from './add.ts';
 import { listModels } from './list.ts';

@@ -5,7 +5,7 @@ import { createEngineMetrics } from '../../metrics/engine-metrics.ts';
 import { withTokenRates } from '../../metrics/token-rates.ts';
 import { createUpstreamMetrics } from '../../metrics/upstream-metrics.ts';
 import { createCatalog } from '../../services/catalog/catalog.ts';
-import { createEngineControl } from '../console/engine-control.ts';
+import { createEngineControl } from '../engine-control.ts';
 import { composeEngines } from '../engines.ts';
 import { allUpstreams } from '../storage.ts';
 import { openWeights, storedModel } from '../weights.ts';

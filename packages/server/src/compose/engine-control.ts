@@ -2,12 +2,12 @@ import type { ModelEntry, ModelVersion } from '@baobab/core/domain/model.ts';
 import { type EngineReport, idleEngine } from '@baobab/core/engine/report.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
-import type { Fleet } from '../../fleet/fleet.ts';
-import type { TokenRates } from '../../metrics/token-rates.ts';
-import type { WeightsStore } from '../../models/store.ts';
-import type { CatalogService } from '../../services/catalog/catalog.ts';
-import type { EngineControl, OperatedEngine, WeightsReport } from '../../services/operators/engine-control.ts';
-import { storedModel } from '../weights.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { TokenRates } from '../metrics/token-rates.ts';
+import type { WeightsStore } from '../models/store.ts';
+import type { CatalogService } from '../services/catalog/catalog.ts';
+import type { EngineControl, OperatedEngine, WeightsReport } from '../services/operators/engine-control.ts';
+import { storedModel } from './weights.ts';
 
 export interface EngineControlDependencies {
   fleet: Fleet;

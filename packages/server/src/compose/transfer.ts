@@ -2,14 +2,14 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '@baobab/core/runtime/clock.ts';
-import { type TransferOptions, type TransferSummary, transfer } from '../../adapters/transfer/transfer.ts';
-import { addedFolders } from '../../catalog/adding/catalog-folder.ts';
-import type { ResolvedConfig } from '../../config/load.ts';
-import { openBucket } from '../blobs.ts';
-import type { Environment } from '../weights.ts';
+import { type TransferOptions, type TransferSummary, transfer } from '../adapters/transfer/transfer.ts';
+import { addedFolders } from '../catalog/adding/catalog-folder.ts';
+import type { ResolvedConfig } from '../config/load.ts';
+import { openBucket } from './blobs.ts';
+import type { Environment } from './weights.ts';
 
-export { TransferError } from '../../adapters/sql/shared/transfer.ts';
-export type { TransferSummary } from '../../adapters/transfer/transfer.ts';
+export { TransferError } from '../adapters/sql/shared/transfer.ts';
+export type { TransferSummary } from '../adapters/transfer/transfer.ts';
 
 export const hasOwnStore = ({ dataDir }: ResolvedConfig): boolean => existsSync(join(dataDir, 'baobab.sqlite'));
 

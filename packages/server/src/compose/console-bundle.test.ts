@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createConsoleBundle } from './bundle.ts';
+import { createConsoleBundle } from './console-bundle.ts';
 
 const BUILD = `import { mkdir, writeFile } from 'node:fs/promises';
 export async function buildConsole(outDir: string): Promise<void> {

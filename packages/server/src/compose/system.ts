@@ -1,9 +1,9 @@
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import type { DiskSpace } from '@baobab/core/ports/disk-space.ts';
-import type { ResolvedConfig } from '../../config/load.ts';
-import { maskedConfig } from '../../config/secrets.ts';
-import type { SystemService } from '../../services/operators/system.ts';
-import { VERSION } from '../storage.ts';
+import type { ResolvedConfig } from '../config/load.ts';
+import { maskedConfig } from '../config/secrets.ts';
+import type { SystemService } from '../services/operators/system.ts';
+import { VERSION } from './storage.ts';
 
 export interface SystemDependencies {
   config: ResolvedConfig;
