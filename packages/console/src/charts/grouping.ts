@@ -24,7 +24,7 @@ const VALUES: Record<Metric, (figures: UsageFigures) => number> = {
   ) as Record<Short, (figures: UsageFigures) => number>),
 };
 
-/** The metric of an address. A name that is none means the first. */
+/** The metric of an address. An unknown name means the cost. */
 export const readMetric = (name: string | null): Metric =>
   name !== null && Object.hasOwn(VALUES, name) ? (name as Metric) : 'cost';
 

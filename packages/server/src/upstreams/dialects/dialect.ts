@@ -71,7 +71,7 @@ export type ListedModel = { id: string } & Readonly<Record<string, unknown>>;
 
 /** What a server says about its model. */
 export interface ModelFacts {
-  /** Of a server that lists no models. */
+  /** Set for servers that list no models. */
   name?: string | undefined;
   modality?: Modality | undefined;
   contextLength?: number | undefined;
