@@ -57,7 +57,7 @@ describe('batches over HTTP', () => {
       [good, await shared.bed.caller(), 'file_not_found', 'input_file_id'],
       [{ ...good, endpoint: '/v1/audio/transcriptions' }, shared.caller, 'invalid_parameter', 'endpoint'],
       [{ ...good, completion_window: '24' }, shared.caller, 'invalid_parameter', 'completion_window'],
-      [{ ...good, metadata: pairs }, shared.caller, 'invalid_parameter', 'metadata'],
+      [{ ...good, metadata: pairs }, shared.caller, 'validation_failed', 'metadata'],
       [good, embeddingsOnly, 'insufficient_scope', null],
       [good, await shared.bed.caller({ of: shared.caller, scopes: ['embeddings'] }), 'insufficient_scope', null],
     ];

@@ -7,7 +7,7 @@ export function checkMetadata(metadata: Readonly<Record<string, string>>): void 
   const { pairs, keyCharacters, valueCharacters } = METADATA_LIMITS;
   const entries = Object.entries(metadata);
   if (entries.length > pairs) {
-    throw errors.invalidParameter(
+    throw errors.validationFailed(
       ['metadata'],
       fieldText`${['metadata']} has ${entries.length} pairs; at most ${pairs} are accepted.`,
     );

@@ -162,6 +162,10 @@ export const errors = {
       fieldText`${quoted(field)} has ${count} items; at most ${limit} are accepted in one request. Send several.`,
       { field },
     ),
+  tooManyItems: (field: Field, count: number, limit: number) =>
+    new ApiError('validation_failed', fieldText`${quoted(field)} has ${count} items; at most ${limit} are accepted.`, {
+      field,
+    }),
   unsupportedParameter: (field: Field, message: string | FieldText) =>
     new ApiError('unsupported_parameter', message, { field }),
   wrongModality: (slug: string, modality: string, needed: string) =>

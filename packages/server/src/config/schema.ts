@@ -96,9 +96,9 @@ export const ConfigSchema = Type.Object(
       description: 'Answer downloads of files with a redirect to S3, which the client must be able to reach',
     }),
     ...secret('apiKey', 'The first key, set on an empty store instead of a random one', {
+      ...patternInWords('^[\\x21-\\x7e]+$', 'a secret of 16 to 200 letters, digits and signs without spaces'),
       minLength: 16,
       maxLength: 200,
-      ...patternInWords('^[\\x21-\\x7e]+$', 'a secret of 16 to 200 letters, digits and signs without spaces'),
     }),
     region: Type.String({
       ...patternInWords(

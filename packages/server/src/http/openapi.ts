@@ -86,7 +86,11 @@ const IDEMPOTENCY_KEY = {
   },
 };
 const SERVICE_REGION = {
-  'X-Service-Region': { type: 'string', description: 'Serve in this region only; 409 if the model is not there' },
+  'X-Service-Region': {
+    type: 'string',
+    maxLength: 16_384,
+    description: 'Serve in this region only; 409 if the model is not there',
+  },
 };
 
 const isPost = ({ method }: Documented): boolean => method === 'POST';

@@ -14,10 +14,13 @@ export function schemaAt(root: TSchema, path: readonly string[]): TSchema | unde
 
 const PATTERNS_IN_WORDS = new Map<string, string>();
 
+/** Longer than any text that such a pattern matches. */
+const MAX_PATTERN_TEXT = 1_024;
+
 /** A pattern for a string schema, and what it accepts, in words with an example: `a date such as 2026-11-15`. */
-export function patternInWords(pattern: string, words: string): { pattern: string } {
+export function patternInWords(pattern: string, words: string): { pattern: string; maxLength: number } {
   PATTERNS_IN_WORDS.set(pattern, words);
-  return { pattern };
+  return { pattern, maxLength: MAX_PATTERN_TEXT };
 }
 
 /** `a, b or c`, each once. Null comes last: `a or b, or null`. */
@@ -36,8 +39,12 @@ function plural(items: TSchema): string {
   return type === 'string' || type === 'object' || type === 'array' || type === 'number' ? `${type}s` : 'values';
 }
 
+/** A larger maximum is named only where it is passed. */
+const COMMON_MAXIMUM = 10_000;
+
 /** A size in words: ` of 16 to 200 characters`. */
-function size(least: unknown, most: unknown, what: string): string {
+function size(least: unknown, most: unknown, what: string, given = 0): string {
+  if (typeof most === 'number' && most >= COMMON_MAXIMUM && given <= most) return size(least, undefined, what);
   if (least === undefined && most === undefined) return '';
   if (least === undefined) return ` of at most ${most} ${what}`;
   if (most === undefined) return ` of at least ${least} ${what}`;
@@ -51,10 +58,10 @@ const choices = (schema: TSchema): string[] | undefined =>
   'enum' in schema && Array.isArray(schema.enum) ? schema.enum.map((choice) => JSON.stringify(choice)) : undefined;
 
 /** Each alternative of a union. The choices of several branches make one list. */
-function nouns(schema: TSchema): string[] {
-  if (!IsUnion(schema)) return [noun(schema)];
+function nouns(schema: TSchema, value: unknown): string[] {
+  if (!IsUnion(schema)) return [noun(schema, value)];
   const isOnlyList = schema.anyOf.filter((branch) => noun(branch) !== 'null').length === 1;
-  return schema.anyOf.flatMap((branch) => (isOnlyList ? undefined : choices(branch)) ?? nouns(branch));
+  return schema.anyOf.flatMap((branch) => (isOnlyList ? undefined : choices(branch)) ?? nouns(branch, value));
 }
 
 function bounds(fields: Record<string, unknown>): string {
@@ -69,8 +76,8 @@ function bounds(fields: Record<string, unknown>): string {
   return named.flatMap(([word, value]) => (value === undefined ? [] : [` ${word} ${value}`])).join('');
 }
 
-function noun(schema: TSchema): string {
-  if (IsUnion(schema)) return alternatives(nouns(schema));
+function noun(schema: TSchema, value?: unknown): string {
+  if (IsUnion(schema)) return alternatives(nouns(schema, value));
   const list = choices(schema);
   if (list !== undefined) return `one of ${list.join(', ')}`;
   const fields = schema as Record<string, unknown>;
@@ -83,7 +90,7 @@ function noun(schema: TSchema): string {
     case 'array':
       return (
         `${fields.minItems === 1 ? 'a non-empty' : 'an'} array of ${plural(fields.items as TSchema)}` +
-        size(orNothing(fields.minItems), fields.maxItems, 'items')
+        size(orNothing(fields.minItems), fields.maxItems, 'items', Array.isArray(value) ? value.length : 0)
       );
     case 'object':
       return 'an object';
@@ -91,7 +98,12 @@ function noun(schema: TSchema): string {
       if (PATTERNS_IN_WORDS.has(String(fields.pattern))) return PATTERNS_IN_WORDS.get(String(fields.pattern)) as string;
       return (
         (fields.minLength === 1 ? 'a non-empty string' : 'a string') +
-        size(orNothing(fields.minLength), fields.maxLength, 'characters') +
+        size(
+          orNothing(fields.minLength),
+          fields.maxLength,
+          'characters',
+          typeof value === 'string' ? value.length : 0,
+        ) +
         (fields.pattern === undefined ? '' : ` matching ${fields.pattern}`)
       );
     default:
@@ -107,8 +119,19 @@ function isRefusedAsEmpty(schema: TSchema, value: unknown): boolean {
   return Array.isArray(value) && value.length === 0 && type === 'array' && minItems === 1;
 }
 
+/** The lists that a schema accepts, also within unions. */
+const listsIn = (schema: TSchema): TSchema[] =>
+  IsUnion(schema) ? schema.anyOf.flatMap(listsIn) : IsArray(schema) ? [schema] : [];
+
+/** The most items that a schema accepts, if the value has more. */
+export function exceededMaximum(schema: TSchema, { length }: readonly unknown[]): number | undefined {
+  const maxima = listsIn(schema).map(({ maxItems = Number.POSITIVE_INFINITY }: { maxItems?: number }) => maxItems);
+  const most = Math.max(...maxima);
+  return maxima.length > 0 && length > most ? most : undefined;
+}
+
 /** What a schema accepts instead of a value, in words: `must be a whole number from 1 to 5`. */
 export function expectation(schema: TSchema | undefined, value?: unknown): string {
   if (schema === undefined) return 'is not valid';
-  return isRefusedAsEmpty(schema, value) ? 'must not be empty' : `must be ${noun(schema)}`;
+  return isRefusedAsEmpty(schema, value) ? 'must not be empty' : `must be ${noun(schema, value)}`;
 }

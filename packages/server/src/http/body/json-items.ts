@@ -175,7 +175,7 @@ class ItemCutter {
   #beginItem(): void {
     const { list, maxItems } = this.#options;
     if (this.#items === maxItems) {
-      throw errors.invalidParameter(list, `'${list}' has more than ${maxItems} items.`);
+      throw errors.validationFailed(list, `'${list}' has more than ${maxItems} items.`);
     }
     this.#items += 1;
     this.#parts = [];

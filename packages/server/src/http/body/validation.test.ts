@@ -26,6 +26,38 @@ describe('messages', () => {
       /must be a non-empty string/,
     ],
     [
+      'too many items',
+      ChatCompletionRequest,
+      { model: 'm', messages: Array.from({ length: 10_001 }, () => user) },
+      'validation_failed',
+      'messages',
+      /'messages' has 10001 items; at most 10000 are accepted/,
+    ],
+    [
+      'too many items of one of several types',
+      ChatCompletionRequest,
+      { model: 'm', messages: [user], stop: Array.from({ length: 17 }, () => 'a') },
+      'validation_failed',
+      'stop',
+      /'stop' has 17 items; at most 16 are accepted/,
+    ],
+    [
+      'a text that is too long',
+      ChatCompletionRequest,
+      { model: 'm'.repeat(513), messages: [user] },
+      'invalid_parameter',
+      'model',
+      /must be a non-empty string of at most 512 characters/,
+    ],
+    [
+      'a text that is longer than most limits',
+      ChatCompletionRequest,
+      { model: 'm', messages: [user], user: 'x'.repeat(65_537) },
+      'invalid_parameter',
+      'user',
+      /must be a string of at most 65536 characters/,
+    ],
+    [
       'the item of a list',
       EmbeddingRequest,
       { model: 'm', input: ['a', 5] },
@@ -159,11 +191,11 @@ describe('messages', () => {
   });
 });
 
-it('finds the error in a body of millions of items without listing each', () => {
-  const input: unknown[] = new Array(2_000_000).fill(true);
+it('finds the error in a body of a million items without listing each', () => {
+  const input: unknown[] = new Array(1_000_000).fill(true);
   expect(problem(EmbeddingRequest, { model: 'm', input })?.[1]).toBe('input[0]');
-  input.fill(1)[1_999_999] = 'a';
-  expect(problem(EmbeddingRequest, { model: 'm', input })?.[1]).toBe('input[1999999]');
+  input.fill(1)[999_999] = 'a';
+  expect(problem(EmbeddingRequest, { model: 'm', input })?.[1]).toBe('input[999999]');
 });
 
 describe('types', () => {

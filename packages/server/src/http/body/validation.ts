@@ -4,7 +4,7 @@ import { runInTimeSlices } from '@baobab/core/runtime/time-slices.ts';
 import type { FastifySchemaCompiler } from 'fastify';
 import { IsObject, type TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { expectation } from '../../validation/expectation.ts';
+import { exceededMaximum, expectation } from '../../validation/expectation.ts';
 import { findProblem, firstProblem, type Problem } from '../../validation/first-problem.ts';
 import { isLarge } from './large-parts.ts';
 
@@ -34,7 +34,10 @@ function toApiError({ path, missing, unknown, expected }: Problem, value: unknow
   }
   if (missing) return errors.missingParameter(param);
   if (param === '') return errors.invalidParameter(undefined, 'The request body must be a JSON object.');
-  return errors.invalidParameter(param, `'${param}' ${expectation(expected, valueAt(value, path))}.`);
+  const given = valueAt(value, path);
+  const most = Array.isArray(given) ? exceededMaximum(expected, given) : undefined;
+  if (most !== undefined && Array.isArray(given)) return errors.tooManyItems(param, given.length, most);
+  return errors.invalidParameter(param, `'${param}' ${expectation(expected, given)}.`);
 }
 
 export const explainInvalid = (schema: TSchema, value: unknown): ApiError =>

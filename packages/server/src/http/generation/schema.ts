@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { label, listOf } from '../body/bounded.ts';
 import { optional } from '../body/optional.ts';
 
 /** Fields that chat and completions share. */
@@ -11,7 +12,7 @@ export const samplingFields = {
   n: optional(Type.Integer({ minimum: 1, maximum: 8 }), 'Number of choices; each one is billed'),
   seed: optional(Type.Integer(), 'The same request with the same seed gives the same text, on models that run here'),
   stop: optional(
-    Type.Union([Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { maxItems: 16 })]),
+    Type.Union([label({ minLength: 1 }), listOf(label({ minLength: 1 }), { maxItems: 16 })]),
     'Texts before which the answer ends',
   ),
   frequency_penalty: optional(
@@ -21,7 +22,7 @@ export const samplingFields = {
   presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 }), 'Makes tokens less likely that occurred before'),
   logit_bias: optional(
     Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }), {
-      documented: { propertyNames: { pattern: '^[0-9]{1,9}$' } },
+      documented: { maxProperties: 65_536, propertyNames: { pattern: '^[0-9]{1,9}$' } },
     }),
     'Token id to bias',
   ),
@@ -30,7 +31,7 @@ export const samplingFields = {
     Type.Object({ include_usage: optional(Type.Boolean(), 'Send one more event with the usage before the end') }),
     'With `stream`',
   ),
-  user: optional(Type.String(), 'Accepted and ignored'),
+  user: optional(label(), 'Accepted and ignored'),
 };
 
 const sampling = Type.Object(samplingFields);
@@ -39,8 +40,6 @@ export type SamplingBody = Static<typeof sampling> & {
   max_tokens?: number | null;
   max_completion_tokens?: number | null;
 };
-
-export const tokenIds = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
 
 export const Usage = Type.Object({
   prompt_tokens: Type.Integer(),

@@ -3,6 +3,7 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { AccountsService } from '../../services/access/accounts.ts';
+import { shortText } from '../body/bounded.ts';
 import { principalOf } from './request-record.ts';
 
 /** All accounts. */
@@ -10,7 +11,7 @@ const ALL = '*';
 
 /** The parameter `account` of reports. */
 export const AccountChoice = Type.Optional(
-  Type.String({
+  shortText({
     minLength: 1,
     description: 'Id or name of another account, `*` for all; only for keys with the scope `admin`',
   }),

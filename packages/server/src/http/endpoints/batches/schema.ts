@@ -8,18 +8,19 @@ import {
 import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
 import { clientName, type FieldNames } from '../../answer/field-names.ts';
+import { Metadata as MetadataTexts, pathText, shortText } from '../../body/bounded.ts';
 import { ExpiresAfter } from '../files/schema.ts';
 
 const seconds = Type.Union([Type.Integer(), Type.Null()], { description: 'Unix time in seconds' });
 const optionalId = Type.Union([Type.String(), Type.Null()]);
-const Metadata = Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()], {
+const Metadata = Type.Union([MetadataTexts, Type.Null()], {
   description: 'Up to 16 texts of your own',
 });
 
 export const CreateBatchRequest = Type.Object({
-  input_file_id: Type.String({ minLength: 1, description: 'A JSONL file of the purpose `batch`' }),
+  input_file_id: shortText({ minLength: 1, description: 'A JSONL file of the purpose `batch`' }),
   endpoint: Type.Enum([...BATCH_ENDPOINTS], { description: 'Where every line of the file goes' }),
-  completion_window: Type.String({
+  completion_window: shortText({
     description: '`24h`, or another whole number of hours or days up to `7d`',
     documented: { pattern: '^(([1-9]|[1-9][0-9]|1[0-5][0-9]|16[0-8])h|[1-7]d)$' },
   }),
@@ -77,7 +78,7 @@ export const BatchQuery = Type.Object({
   ),
 });
 
-export const BatchParams = Type.Object({ batch_id: Type.String({ description: 'Id of the batch, `batch_…`' }) });
+export const BatchParams = Type.Object({ batch_id: pathText({ description: 'Id of the batch, `batch_…`' }) });
 
 export const BATCH_FIELDS: FieldNames = { inputFileId: 'input_file_id', completionWindow: 'completion_window' };
 

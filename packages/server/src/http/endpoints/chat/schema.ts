@@ -1,31 +1,32 @@
 import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
+import { anyMembers, label, listOf, shortText, text } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
 import { samplingFields, Usage } from '../../generation/schema.ts';
 
-const TextPart = Type.Object({ type: Type.Literal('text'), text: Type.String() });
+const TextPart = Type.Object({ type: Type.Literal('text'), text: text() });
 const ImagePart = Type.Object({
   type: Type.Literal('image_url'),
   image_url: Type.Object({
-    url: Type.String({ minLength: 1, description: 'A data URL such as data:image/png;base64,…' }),
+    url: text({ minLength: 1, description: 'A data URL such as data:image/png;base64,…' }),
     detail: optional(Type.Enum(['auto', 'low', 'high']), 'Passed on to the engine'),
   }),
 });
 const FilePart = Type.Object({
   type: Type.Literal('file'),
   file: Type.Object({
-    file_id: optional(Type.String(), 'A PDF or text uploaded with purpose `user_data`, or an image with `vision`'),
-    file_data: optional(Type.String(), 'A data URL of a PDF, a text or an image'),
-    filename: optional(Type.String()),
+    file_id: optional(shortText(), 'A PDF or text uploaded with purpose `user_data`, or an image with `vision`'),
+    file_data: optional(text(), 'A data URL of a PDF, a text or an image'),
+    filename: optional(label()),
   }),
 });
 const OtherPart = Type.Object({ type: Type.Enum(['input_audio', 'refusal']) });
-const Content = Type.Union([Type.String(), Type.Array(Type.Union([TextPart, ImagePart, FilePart, OtherPart]))]);
+const Content = Type.Union([text(), listOf(Type.Union([TextPart, ImagePart, FilePart, OtherPart]))]);
 
 const ToolCall = Type.Object({
-  id: Type.String(),
+  id: label(),
   type: Type.Optional(Type.Literal('function')),
-  function: Type.Object({ name: Type.String({ minLength: 1 }), arguments: Type.String() }),
+  function: Type.Object({ name: label({ minLength: 1 }), arguments: text() }),
 });
 
 const given = { not: { type: 'null' } };
@@ -35,11 +36,15 @@ const byRole = {
     { properties: { role: { enum: ['system', 'developer', 'user'] }, content: given }, required: ['content'] },
     { properties: { role: { const: 'assistant' }, content: given }, required: ['content'] },
     {
-      properties: { role: { const: 'assistant' }, tool_calls: { type: 'array', minItems: 1 } },
+      properties: { role: { const: 'assistant' }, tool_calls: { type: 'array', minItems: 1, maxItems: 512 } },
       required: ['tool_calls'],
     },
     {
-      properties: { role: { const: 'tool' }, content: given, tool_call_id: { type: 'string', minLength: 1 } },
+      properties: {
+        role: { const: 'tool' },
+        content: given,
+        tool_call_id: { type: 'string', minLength: 1, maxLength: 65_536 },
+      },
       required: ['content', 'tool_call_id'],
     },
   ],
@@ -49,15 +54,15 @@ const Message = Type.Object(
   {
     role: Type.Enum(['system', 'developer', 'user', 'assistant', 'tool']),
     content: optional(Content, 'A text, or parts: texts, files, and images on models with `vision`'),
-    name: optional(Type.String(), 'Who speaks'),
-    reasoning_content: optional(Type.String(), 'Of an assistant: what it thought'),
-    tool_calls: optional(Type.Array(ToolCall), 'Of an assistant: the calls that it made'),
-    tool_call_id: optional(Type.String(), 'Of a tool: the call that this is the result of'),
+    name: optional(label(), 'Who speaks'),
+    reasoning_content: optional(text(), 'Of an assistant: what it thought'),
+    tool_calls: optional(listOf(ToolCall, { maxItems: 512 }), 'Of an assistant: the calls that it made'),
+    tool_call_id: optional(label(), 'Of a tool: the call that this is the result of'),
   },
   { documented: byRole },
 );
 
-const JsonSchema = Type.Record(Type.String(), Type.Unknown());
+const JsonSchema = anyMembers();
 
 const Tool = Type.Object({
   type: Type.Literal('function'),
@@ -65,7 +70,7 @@ const Tool = Type.Object({
     name: Type.String(
       patternInWords('^[a-zA-Z0-9_-]{1,64}$', 'a name such as get_weather, of at most 64 letters, digits, _ and -'),
     ),
-    description: optional(Type.String(), 'What it does, for the model'),
+    description: optional(text(), 'What it does, for the model'),
     parameters: optional(JsonSchema, 'JSON schema of the arguments'),
     strict: optional(Type.Boolean(), 'Arguments always fit on models that run here'),
   }),
@@ -77,8 +82,8 @@ const ResponseFormat = Type.Union([
   Type.Object({
     type: Type.Literal('json_schema'),
     json_schema: Type.Object({
-      name: optional(Type.String()),
-      description: optional(Type.String()),
+      name: optional(label()),
+      description: optional(text()),
       schema: optional(JsonSchema),
       strict: optional(Type.Boolean()),
     }),
@@ -86,8 +91,8 @@ const ResponseFormat = Type.Union([
 ]);
 
 const chatFields = {
-  model: Type.String({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
-  messages: Type.Array(Message, { minItems: 1, description: 'The conversation so far' }),
+  model: shortText({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
+  messages: listOf(Message, { minItems: 1, description: 'The conversation so far' }),
   ...samplingFields,
   max_tokens: optional(Type.Integer({ minimum: 1 }), 'Longest answer; older name of `max_completion_tokens`'),
   max_completion_tokens: optional(Type.Integer({ minimum: 1 }), 'Longest answer'),
@@ -101,7 +106,7 @@ const chatFields = {
   tool_choice: optional(
     Type.Union([
       Type.Enum(['none', 'auto', 'required']),
-      Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: Type.String() }) }),
+      Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: label() }) }),
     ]),
     'No call, as the model likes, at least one, or this function',
   ),
@@ -110,9 +115,9 @@ const chatFields = {
     Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']),
     'How much a reasoning model should think',
   ),
-  modalities: optional(Type.Array(Type.Enum(['text', 'audio'])), '`audio` is not supported'),
+  modalities: optional(listOf(Type.Enum(['text', 'audio']), { maxItems: 16 }), '`audio` is not supported'),
   audio: optional(Type.Object({}), 'Not supported'),
-  functions: optional(Type.Array(Type.Unknown()), "Not supported: use 'tools'"),
+  functions: optional(listOf(Type.Unknown(), { maxItems: 128 }), "Not supported: use 'tools'"),
   web_search_options: optional(Type.Object({}), 'Not supported'),
 };
 
@@ -128,7 +133,7 @@ const betweenFields = {
     {
       anyOf: [
         { properties: { tool_choice: { enum: ['none', 'auto', null] } } },
-        { required: ['tools'], properties: { tools: { type: 'array', minItems: 1 } } },
+        { required: ['tools'], properties: { tools: { type: 'array', minItems: 1, maxItems: 128 } } },
       ],
     },
   ],

@@ -61,7 +61,7 @@ describe('a completion request', () => {
 
   it('accepts only one prompt', () => {
     expect(() => completionCommand({ model: 'm', prompt: ['a', 'b'] })).toThrow(
-      expect.objectContaining({ status: 400, param: 'prompt', message: expect.stringContaining('one is accepted') }),
+      expect.objectContaining({ status: 422, param: 'prompt', message: expect.stringContaining('one is accepted') }),
     );
   });
 

@@ -20,7 +20,7 @@ export function completionCommand(body: CompletionBody): ChatCommand {
   }
   const { prompt } = body;
   if (typeof prompt[0] === 'string' && typeof prompt !== 'string' && prompt.length > 1) {
-    throw errors.invalidParameter('prompt', `'prompt' holds ${prompt.length} prompts; one is accepted in a request.`);
+    throw errors.validationFailed('prompt', `'prompt' holds ${prompt.length} prompts; one is accepted in a request.`);
   }
   const request: ChatRequest = {
     ...samplingOf(body),

@@ -1,15 +1,13 @@
 import { type Static, Type } from 'typebox';
+import { shortText, text, tokenIds } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
-import { samplingFields, tokenIds, Usage } from '../../generation/schema.ts';
+import { samplingFields, Usage } from '../../generation/schema.ts';
 
 export const CompletionRequest = Type.Object({
-  model: Type.String({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
-  prompt: Type.Union(
-    [Type.String(), Type.Array(Type.String(), { minItems: 1, documented: { maxItems: 1 } }), tokenIds],
-    {
-      description: 'One prompt: a text, a list of one text, or token ids',
-    },
-  ),
+  model: shortText({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
+  prompt: Type.Union([text(), Type.Array(text(), { minItems: 1, documented: { maxItems: 1 } }), tokenIds], {
+    description: 'One prompt: a text, a list of one text, or token ids',
+  }),
   ...samplingFields,
   max_tokens: optional(Type.Integer({ minimum: 1 }), 'Longest answer; 16 by default'),
   logprobs: optional(
@@ -17,7 +15,7 @@ export const CompletionRequest = Type.Object({
     'Log probabilities, with so many likely tokens at each place',
   ),
   echo: optional(Type.Boolean(), 'Not supported'),
-  suffix: optional(Type.String(), 'Not supported'),
+  suffix: optional(text(), 'Not supported'),
   best_of: optional(Type.Integer({ minimum: 1 }), 'Not supported above `n`'),
 });
 

@@ -1,9 +1,10 @@
 import { Type } from 'typebox';
+import { listOf, Metadata, pathText } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
-import { InputItem, ItemQuery, Metadata } from '../responses/schema.ts';
+import { InputItem, ItemQuery } from '../responses/schema.ts';
 
 /** The limit of the official API. */
-const Items = Type.Array(InputItem, { maxItems: 20 });
+const Items = listOf(InputItem, { maxItems: 20 });
 
 export const CreateConversation = Type.Object({
   metadata: optional(Metadata, 'Up to 16 texts of your own'),
@@ -13,11 +14,11 @@ export const UpdateConversation = Type.Object({ metadata: optional(Metadata, 'Re
 export const CreateItems = Type.Object({ items: { ...Items, description: 'What to add, in order' } });
 
 export const ConversationParams = Type.Object({
-  conversation_id: Type.String({ description: 'Id of the conversation, `conv_…`' }),
+  conversation_id: pathText({ description: 'Id of the conversation, `conv_…`' }),
 });
 export const ItemParams = Type.Object({
   ...ConversationParams.properties,
-  item_id: Type.String({ description: 'Id of the item' }),
+  item_id: pathText({ description: 'Id of the item' }),
 });
 export const ConversationItemQuery = Type.Object({
   ...ItemQuery.properties,

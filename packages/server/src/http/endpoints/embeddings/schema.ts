@@ -1,20 +1,22 @@
 import { Type } from 'typebox';
+import { label, shortText, text, tokenIds } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
 
-const text = Type.String({ minLength: 1 });
-const tokens = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
+const words = text({ minLength: 1 });
+/** The service refuses more, with the code for too many inputs. */
+const many = { minItems: 1, documented: { maxItems: 2048 } };
 const part = Type.Union([
-  text,
-  Type.Object({ text }, { additionalProperties: false }),
+  words,
+  Type.Object({ text: words }, { additionalProperties: false }),
   Type.Object(
-    { image: Type.String({ minLength: 1, description: 'A data URL, or the id of a file with purpose `vision`' }) },
+    { image: text({ minLength: 1, description: 'A data URL, or the id of a file with purpose `vision`' }) },
     { additionalProperties: false },
   ),
 ]);
 
 export const EmbeddingRequest = Type.Object({
-  model: Type.String({ minLength: 1, description: 'Slug of an embedding model, with an optional pin' }),
-  input: Type.Union([text, Type.Array(part, { minItems: 1 }), tokens, Type.Array(tokens, { minItems: 1 })], {
+  model: shortText({ minLength: 1, description: 'Slug of an embedding model, with an optional pin' }),
+  input: Type.Union([words, Type.Array(part, many), tokenIds, Type.Array(tokenIds, many)], {
     description: 'Up to 2048 texts, arrays of token ids, or on models with `vision` also images',
   }),
   dimensions: optional(Type.Integer({ minimum: 1 }), 'Shortens the vectors, on models that allow it'),
@@ -22,7 +24,7 @@ export const EmbeddingRequest = Type.Object({
     Type.Enum(['float', 'base64'], { default: 'float' }),
     'Vectors as numbers, or as base64 of little-endian float32',
   ),
-  user: optional(Type.String(), 'Taken and ignored'),
+  user: optional(label(), 'Taken and ignored'),
 });
 
 export const EmbeddingResponse = Type.Object({

@@ -2,6 +2,7 @@ import { FILE_PURPOSES, LIFETIME_SECONDS, type StoredFile, UPLOAD_PURPOSES } fro
 import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
 import { pageOf } from '../../answer/page.ts';
+import { pathText, shortText } from '../../body/bounded.ts';
 
 export const File = Type.Object({
   id: Type.String(),
@@ -46,7 +47,7 @@ export const FileList = pageOf(File);
 
 export const FileQuery = Type.Object({
   purpose: Type.Optional(
-    Type.String({
+    shortText({
       description: 'Only files of this purpose; without it, all but those of message batches',
       documented: { enum: FILE_PURPOSES },
     }),
@@ -63,7 +64,7 @@ export const FileQuery = Type.Object({
   order: Type.Optional(Type.Enum(['asc', 'desc'], { default: 'desc', description: 'By time of upload' })),
 });
 
-export const FileParams = Type.Object({ file_id: Type.String({ description: 'Id of the file, `file_…`' }) });
+export const FileParams = Type.Object({ file_id: pathText({ description: 'Id of the file, `file_…`' }) });
 
 export const DeletedFile = Type.Object({
   id: Type.String(),
@@ -91,9 +92,12 @@ export const PartialContent = {
   content: bytes,
 };
 
+/** The head of a request is limited as a whole. */
+const sent = (description: string) => ({ ...header(description), maxLength: 16_384 });
+
 export const RANGE_HEADERS = {
-  Range: header('One range of bytes, such as `bytes=0-1023`'),
-  'If-Range': header('An `ETag`: the range only if the file is still this one, the whole file otherwise'),
+  Range: sent('One range of bytes, such as `bytes=0-1023`'),
+  'If-Range': sent('An `ETag`: the range only if the file is still this one, the whole file otherwise'),
 };
 
 export const fileToWire = (file: StoredFile): Static<typeof File> => ({

@@ -5,6 +5,7 @@ import { isoTime, isoTimeOrNull, parseTimestamp } from '@baobab/core/domain/time
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import { type Static, Type } from 'typebox';
 import type { IssuedKey } from '../../../services/access/keys.ts';
+import { pathText, shortText } from '../../body/bounded.ts';
 import { CHANGES, CLOSED } from '../../body/changes.ts';
 import { MAY_BE_ABSENT } from '../../body/optional-body.ts';
 import { limitFields, limitsFromWire } from './limits.ts';
@@ -18,7 +19,7 @@ export const KEY_FIELDS = {
   graceMs: 'grace_seconds',
 };
 
-export const KeyParams = Type.Object({ id: Type.String({ description: 'Id of the key, `key_…`' }) });
+export const KeyParams = Type.Object({ id: pathText({ description: 'Id of the key, `key_…`' }) });
 
 /** The rules that the service checks, in the words of a schema. */
 const plainText = {
@@ -40,6 +41,7 @@ const rights = {
   scopes: Type.Optional(
     Type.Array(Type.Enum([...SCOPES, 'inference']), {
       minItems: 1,
+      maxItems: 100,
       description:
         'All but `prompts`, `keys` and `admin` by default; `inference` means chat, embeddings, rerank and audio',
     }),
@@ -65,7 +67,7 @@ const rights = {
   ),
   ...limitFields,
   expires_at: Type.Optional(
-    Type.Union([Type.String({ documented: { format: 'date-time' } }), Type.Null()], {
+    Type.Union([shortText({ documented: { format: 'date-time' } }), Type.Null()], {
       description: 'ISO 8601, in the future; never by default',
     }),
   ),

@@ -1,6 +1,7 @@
 import { MAX_BATCH_LINES } from '@baobab/core/domain/batch-line.ts';
 import { Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
+import { anyMembers, pathText } from '../../body/bounded.ts';
 
 export const CUSTOM_ID = /^[a-zA-Z0-9_-]{1,64}$/;
 
@@ -13,8 +14,12 @@ const count = (description: string) => Type.Integer({ minimum: 0, description })
 export const CreateMessageBatch = Type.Object({
   requests: Type.Array(
     Type.Object({
-      custom_id: Type.String({ pattern: CUSTOM_ID.source, description: 'Your name for this request, once in a batch' }),
-      params: Type.Record(Type.String(), Type.Unknown(), {
+      custom_id: Type.String({
+        pattern: CUSTOM_ID.source,
+        maxLength: 64,
+        description: 'Your name for this request, once in a batch',
+      }),
+      params: anyMembers({
         description: 'A body of `POST /v1/messages` without `stream`. It is checked when it runs',
       }),
     }),
@@ -63,7 +68,7 @@ export const MessageBatchQuery = Type.Object({
   before_id: cursor('Newer batches than this one; not together with `after_id`'),
 });
 
-export const MessageBatchParams = Type.Object({ batch_id: Type.String({ description: 'Id of the batch, `batch_…`' }) });
+export const MessageBatchParams = Type.Object({ batch_id: pathText({ description: 'Id of the batch, `batch_…`' }) });
 
 export const MessageBatchResults = {
   description:

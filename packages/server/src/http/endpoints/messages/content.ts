@@ -3,6 +3,7 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import type { Static } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { ImageReference } from '../../../inference/inputs/images.ts';
+import { MAX_LIST } from '../../body/bounded.ts';
 import type { FileContent } from '../../generation/attached-file.ts';
 import { addFile, type DraftContent, emptyContent } from '../../generation/draft-messages.ts';
 import { InnerBlock } from './schema.ts';
@@ -89,6 +90,8 @@ export function contentOf(given: unknown, path: string): DraftContent {
   const content = emptyContent();
   if (typeof given === 'string') content.text = given;
   else if (Array.isArray(given)) {
+    // The schema of the body does not reach into the content of every block.
+    if (given.length > MAX_LIST) throw errors.tooManyItems(path, given.length, MAX_LIST);
     for (const [index, block] of given.entries()) addBlock(content, block, `${path}[${index}]`);
   }
   return content;

@@ -1,45 +1,46 @@
 import { type Static, Type } from 'typebox';
 import { commonErrors, inferenceErrors } from '../../answer/error-schema.ts';
+import { anyMembers, label, listOf, shortText, text } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
 
 const Source = Type.Object({
-  type: Type.String({ description: '`base64`, `text`, `url` or `file`' }),
-  media_type: optional(Type.String()),
-  data: optional(Type.String()),
-  url: optional(Type.String()),
-  file_id: optional(Type.String(), 'An image uploaded with purpose `vision`, or a PDF or text with `user_data`'),
+  type: shortText({ description: '`base64`, `text`, `url` or `file`' }),
+  media_type: optional(shortText()),
+  data: optional(text()),
+  url: optional(text()),
+  file_id: optional(shortText(), 'An image uploaded with purpose `vision`, or a PDF or text with `user_data`'),
   content: optional(Type.Unknown()),
 });
 
 /** Blocks of any type in one schema: which fields one needs depends on its type; see `request.ts`. */
 const blockFields = {
-  type: Type.String({ description: '`text`, `image`, `document`, `tool_use`, `tool_result` or `thinking`' }),
-  text: optional(Type.String()),
+  type: shortText({ description: '`text`, `image`, `document`, `tool_use`, `tool_result` or `thinking`' }),
+  text: optional(text()),
   source: optional(Source, 'Of an image or document'),
-  title: optional(Type.String()),
-  thinking: optional(Type.String()),
-  id: optional(Type.String(), 'Of a `tool_use`'),
-  name: optional(Type.String(), 'Of a `tool_use`'),
+  title: optional(label()),
+  thinking: optional(text()),
+  id: optional(label(), 'Of a `tool_use`'),
+  name: optional(label(), 'Of a `tool_use`'),
   input: optional(Type.Unknown(), 'Of a `tool_use`'),
-  tool_use_id: optional(Type.String(), 'Of a `tool_result`'),
+  tool_use_id: optional(label(), 'Of a `tool_result`'),
 };
 export const InnerBlock = Type.Object(blockFields);
 const Block = Type.Object({
   ...blockFields,
-  content: optional(Type.Union([Type.String(), Type.Array(InnerBlock), Type.Unknown()]), 'Of a `tool_result`'),
+  content: optional(Type.Union([text(), listOf(InnerBlock), Type.Unknown()]), 'Of a `tool_result`'),
 });
 
 const Message = Type.Object({
   role: Type.Enum(['user', 'assistant', 'system']),
-  content: Type.Union([Type.String(), Type.Array(Block)]),
+  content: Type.Union([text(), listOf(Block)]),
 });
 
-const JsonSchema = Type.Record(Type.String(), Type.Unknown());
+const JsonSchema = anyMembers();
 
 const Tool = Type.Object({
-  type: optional(Type.String(), '`custom` by default; tools that the server would run are ignored'),
+  type: optional(shortText(), '`custom` by default; tools that the server would run are ignored'),
   name: Type.String({ minLength: 1, maxLength: 128 }),
-  description: optional(Type.String()),
+  description: optional(text()),
   input_schema: optional(JsonSchema, 'JSON schema of the input'),
   strict: optional(Type.Boolean(), 'Inputs always fit on models that run here'),
 });
@@ -47,15 +48,18 @@ const Tool = Type.Object({
 const namedWithTool = {
   anyOf: [
     { properties: { type: { enum: ['auto', 'any', 'none'] } } },
-    { properties: { type: { const: 'tool' }, name: { type: 'string', minLength: 1 } }, required: ['name'] },
+    {
+      properties: { type: { const: 'tool' }, name: { type: 'string', minLength: 1, maxLength: 65_536 } },
+      required: ['name'],
+    },
   ],
 };
 
 const promptFields = {
-  model: Type.String({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
-  messages: Type.Array(Message, { minItems: 1, description: 'The conversation so far' }),
+  model: shortText({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
+  messages: listOf(Message, { minItems: 1, description: 'The conversation so far' }),
   system: optional(
-    Type.Union([Type.String(), Type.Array(Type.Object({ type: Type.Literal('text'), text: Type.String() }))]),
+    Type.Union([text(), listOf(Type.Object({ type: Type.Literal('text'), text: text() }))]),
     'Instructions',
   ),
   tools: optional(Type.Array(Tool, { maxItems: 512 }), 'Tools that the model may use'),
@@ -63,7 +67,7 @@ const promptFields = {
     Type.Object(
       {
         type: Type.Enum(['auto', 'any', 'tool', 'none']),
-        name: optional(Type.String(), 'With type `tool`: one of the tools'),
+        name: optional(label(), 'With type `tool`: one of the tools'),
         disable_parallel_tool_use: optional(Type.Boolean()),
       },
       { documented: namedWithTool },
@@ -75,7 +79,7 @@ const promptFields = {
     'Show what a reasoning model thinks; the budget is ignored',
   ),
   output_config: optional(
-    Type.Object({ format: optional(Type.Object({ type: Type.String(), schema: optional(JsonSchema) })) }),
+    Type.Object({ format: optional(Type.Object({ type: shortText(), schema: optional(JsonSchema) })) }),
     'Hold the answer to a JSON schema',
   ),
 };
@@ -86,10 +90,7 @@ export const TokenCount = Type.Object({ input_tokens: Type.Integer() });
 export const CreateMessage = Type.Object({
   ...promptFields,
   max_tokens: Type.Integer({ minimum: 1, description: 'Longest answer. More than the model can give is lowered' }),
-  stop_sequences: optional(
-    Type.Array(Type.String({ minLength: 1 }), { maxItems: 16 }),
-    'Texts before which the answer ends',
-  ),
+  stop_sequences: optional(listOf(label({ minLength: 1 }), { maxItems: 16 }), 'Texts before which the answer ends'),
   stream: optional(Type.Boolean(), 'Answer with server-sent events'),
   temperature: optional(Type.Number({ minimum: 0, maximum: 1 }), '0 always takes the likeliest token'),
   top_p: optional(Type.Number({ minimum: 0, maximum: 1 }), 'Sample from the likeliest tokens'),

@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { CatalogService } from '../../../services/catalog/catalog.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
+import { pathText } from '../../body/bounded.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { Model, ModelList, ModelQuery, toWire } from './schema.ts';
 
@@ -40,7 +41,7 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
         summary: 'Retrieve a model by slug with an optional pin, or by alias',
         tags: ['Models'],
         params: Type.Object({
-          '*': Type.String({ description: 'Slug, for example baai/bge-small-en-v1.5@2026-11-15' }),
+          '*': pathText({ description: 'Slug, for example baai/bge-small-en-v1.5@2026-11-15' }),
         }),
         response: { 200: Model, ...commonErrors },
       },

@@ -4,6 +4,7 @@ import { isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
 import { type Static, type TSchema, Type } from 'typebox';
 import type { CatalogModel, Serving } from '../../../services/catalog/catalog.ts';
 import { priceFields } from '../../answer/measure-schema.ts';
+import { shortText } from '../../body/bounded.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
@@ -38,9 +39,7 @@ export const Model = Type.Object({
   ),
   hosting: Type.Literal('shared'),
   status: Type.Enum([...STATUSES]),
-  status_reason: Type.Optional(
-    Type.String({ description: 'Why it is unavailable; only for keys with the scope admin' }),
-  ),
+  status_reason: Type.Optional(shortText({ description: 'Why it is unavailable; only for keys with the scope admin' })),
   device: Type.Optional(
     Type.Object(
       {
@@ -66,10 +65,10 @@ export const ModelList = Type.Object({
 
 export const ModelQuery = Type.Object({
   modality: Type.Optional(Type.Enum([...MODALITIES], { description: 'Only models of this modality' })),
-  region: Type.Optional(Type.String({ description: 'Only models that are served in this region' })),
-  provider: Type.Optional(Type.String({ description: 'Only slugs that begin with this' })),
+  region: Type.Optional(shortText({ description: 'Only models that are served in this region' })),
+  provider: Type.Optional(shortText({ description: 'Only slugs that begin with this' })),
   status: Type.Optional(Type.Enum([...STATUSES], { description: 'Only models in this state' })),
-  client_version: Type.Optional(Type.String({ description: 'Sent by Codex' })),
+  client_version: Type.Optional(shortText({ description: 'Sent by Codex' })),
 });
 
 const wireDevice = ({ backend, names, gpuLayers, layers, videoBytes }: NonNullable<Serving['device']>) => ({

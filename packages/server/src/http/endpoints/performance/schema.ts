@@ -1,19 +1,20 @@
 import { PERFORMANCE_BUCKETS } from '@baobab/core/domain/time/zoned-bucket.ts';
 import { Type } from 'typebox';
+import { shortText } from '../../body/bounded.ts';
 import { AccountChoice } from '../../request/account-choice.ts';
 
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
 
 export const PerformanceQuery = Type.Object(
   {
-    start: Type.Optional(Type.String({ description: 'Inclusive', documented: time })),
-    end: Type.Optional(Type.String({ description: 'Exclusive; now by default', documented: time })),
+    start: Type.Optional(shortText({ description: 'Inclusive', documented: time })),
+    end: Type.Optional(shortText({ description: 'Exclusive; now by default', documented: time })),
     bucket: Type.Optional(
-      Type.String({ description: 'In the time zone', documented: { enum: PERFORMANCE_BUCKETS, default: 'hour' } }),
+      shortText({ description: 'In the time zone', documented: { enum: PERFORMANCE_BUCKETS, default: 'hour' } }),
     ),
-    time_zone: Type.Optional(Type.String({ description: 'IANA name; UTC by default' })),
-    model: Type.Optional(Type.String({ minLength: 1, description: 'Only this slug' })),
-    key: Type.Optional(Type.String({ minLength: 1, description: 'Only this key, by id' })),
+    time_zone: Type.Optional(shortText({ description: 'IANA name; UTC by default' })),
+    model: Type.Optional(shortText({ minLength: 1, description: 'Only this slug' })),
+    key: Type.Optional(shortText({ minLength: 1, description: 'Only this key, by id' })),
     account: AccountChoice,
   },
   { documented: { required: ['start'] } },

@@ -6,6 +6,7 @@ import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { RequestTextsService } from '../../../services/requests/request-texts.ts';
 import type { RequestsService } from '../../../services/requests/requests.ts';
 import { commonErrors } from '../../answer/error-schema.ts';
+import { pathText } from '../../body/bounded.ts';
 import { chosenAccount, visibleAccount } from '../../request/account-choice.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { requestDetailToWire, requestToWire } from './answer.ts';
@@ -59,7 +60,7 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
       schema: {
         summary: 'Retrieve a request with the upstreams that were tried, and its text if the account stores it',
         tags,
-        params: Type.Object({ id: Type.String({ description: 'Value of `X-Request-ID`' }) }),
+        params: Type.Object({ id: pathText({ description: 'Value of `X-Request-ID`' }) }),
         response: { 200: RequestDetail, ...commonErrors },
       },
     },

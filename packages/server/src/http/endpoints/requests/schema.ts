@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { measureFields } from '../../answer/measure-schema.ts';
+import { shortText } from '../../body/bounded.ts';
 import { AccountChoice } from '../../request/account-choice.ts';
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
@@ -7,20 +8,20 @@ const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
 
 export const RequestsQuery = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50, description: 'Requests on a page' })),
-  after: Type.Optional(Type.String({ minLength: 1, description: '`next_cursor` of the page before' })),
-  start: Type.Optional(Type.String({ description: 'Inclusive', documented: time })),
-  end: Type.Optional(Type.String({ description: 'Exclusive', documented: time })),
-  model: Type.Optional(Type.String({ minLength: 1, description: 'Slug' })),
-  key: Type.Optional(Type.String({ minLength: 1, description: 'Id of the key' })),
-  region: Type.Optional(Type.String({ minLength: 1, description: 'Where it was served' })),
-  endpoint: Type.Optional(Type.String({ minLength: 1, description: 'Such as `/v1/embeddings`' })),
+  after: Type.Optional(shortText({ minLength: 1, description: '`next_cursor` of the page before' })),
+  start: Type.Optional(shortText({ description: 'Inclusive', documented: time })),
+  end: Type.Optional(shortText({ description: 'Exclusive', documented: time })),
+  model: Type.Optional(shortText({ minLength: 1, description: 'Slug' })),
+  key: Type.Optional(shortText({ minLength: 1, description: 'Id of the key' })),
+  region: Type.Optional(shortText({ minLength: 1, description: 'Where it was served' })),
+  endpoint: Type.Optional(shortText({ minLength: 1, description: 'Such as `/v1/embeddings`' })),
   status: Type.Optional(
-    Type.String({
+    shortText({
       description: 'A status such as `429`, a class such as `5xx`, or `error` for all from 400 on',
       documented: { pattern: '^([1-5][0-9]{2}|[1-5]xx|error)$' },
     }),
   ),
-  request_id: Type.Optional(Type.String({ minLength: 1, description: 'Value of `X-Request-ID`' })),
+  request_id: Type.Optional(shortText({ minLength: 1, description: 'Value of `X-Request-ID`' })),
   account: AccountChoice,
 });
 

@@ -1,13 +1,16 @@
 import { Type } from 'typebox';
+import { shortText, text } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
 
-const documentText = Type.Object({ text: Type.String({ minLength: 1 }) }, { description: 'A text, as an object' });
+const documentText = Type.Object({ text: text({ minLength: 1 }) }, { description: 'A text, as an object' });
 
 export const RerankRequest = Type.Object({
-  model: Type.String({ minLength: 1, description: 'Slug of a reranker, with an optional pin' }),
-  query: Type.String({ minLength: 1, description: 'What the documents are ordered by' }),
-  documents: Type.Array(Type.Union([Type.String({ minLength: 1 }), documentText]), {
+  model: shortText({ minLength: 1, description: 'Slug of a reranker, with an optional pin' }),
+  query: text({ minLength: 1, description: 'What the documents are ordered by' }),
+  documents: Type.Array(Type.Union([text({ minLength: 1 }), documentText]), {
     minItems: 1,
+    // The service refuses more, with the code for too many inputs.
+    documented: { maxItems: 1000 },
     description: 'Up to 1000 texts',
   }),
   top_n: optional(Type.Integer({ minimum: 1 }), 'Return only the best N results; all by default'),

@@ -1,56 +1,56 @@
 import { RESPONSE_STATUSES } from '@baobab/core/domain/response.ts';
 import { type Static, Type } from 'typebox';
+import { anyMembers, label, listOf, text as longText, Metadata, pathText, shortText } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
 
 /** A part of a message or of a tool's output. Which fields it needs depends on its type; see `content.ts`. */
 const ContentPart = Type.Object({
-  type: Type.String({ description: '`input_text`, `input_image`, `input_file`, `output_text` or `refusal`' }),
-  text: optional(Type.String()),
-  refusal: optional(Type.String()),
-  image_url: optional(Type.String(), 'A data URL'),
-  file_id: optional(Type.String(), 'A PDF or text uploaded with purpose `user_data`, or an image with `vision`'),
-  detail: optional(Type.String()),
-  filename: optional(Type.String()),
-  file_data: optional(Type.String(), 'A data URL of a PDF, a text or an image'),
-  file_url: optional(Type.String(), 'Not supported'),
+  type: shortText({ description: '`input_text`, `input_image`, `input_file`, `output_text` or `refusal`' }),
+  text: optional(longText()),
+  refusal: optional(longText()),
+  image_url: optional(longText(), 'A data URL'),
+  file_id: optional(shortText(), 'A PDF or text uploaded with purpose `user_data`, or an image with `vision`'),
+  detail: optional(label()),
+  filename: optional(label()),
+  file_data: optional(longText(), 'A data URL of a PDF, a text or an image'),
+  file_url: optional(longText(), 'Not supported'),
 });
 
-const Content = Type.Union([Type.String(), Type.Array(ContentPart)]);
+const Content = Type.Union([longText(), listOf(ContentPart)]);
 
 /** Items of any type in one schema: clients send back items of other servers too, which are skipped. See `input.ts`. */
 export const InputItem = Type.Object({
-  type: optional(Type.String(), '`message` by default'),
+  type: optional(
+    shortText(),
+    '`message` by default, `reasoning`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output`, `compaction` or `item_reference`; others are skipped',
+  ),
   // A part of the key of an item in its conversation, which PostgreSQL bounds.
   id: optional(Type.String({ maxLength: 512 })),
   role: optional(Type.Enum(['user', 'assistant', 'system', 'developer'])),
   content: optional(Content),
-  status: optional(Type.String()),
-  call_id: optional(Type.String(), 'Links a call to its output'),
-  name: optional(Type.String(), 'Of a call: its tool'),
-  arguments: optional(Type.String(), 'Of a `function_call`: JSON'),
-  input: optional(Type.String(), 'Of a `custom_tool_call`: free text'),
+  status: optional(label()),
+  call_id: optional(label(), 'Links a call to its output'),
+  name: optional(label(), 'Of a call: its tool'),
+  arguments: optional(longText(), 'Of a `function_call`: JSON'),
+  input: optional(longText(), 'Of a `custom_tool_call`: free text'),
   output: optional(Type.Union([Content, Type.Object({})]), 'What a tool returned'),
-  summary: optional(Type.Array(Type.Object({ text: Type.String() })), 'Of a `reasoning` item'),
-  encrypted_content: optional(Type.String(), 'Of a `reasoning` or `compaction` item'),
+  summary: optional(listOf(Type.Object({ text: longText() })), 'Of a `reasoning` item'),
+  encrypted_content: optional(longText(), 'Of a `reasoning` or `compaction` item'),
 });
 
-/** The service checks the limits, with clearer messages. */
-export const Metadata = Type.Record(Type.String(), Type.String({ documented: { maxLength: 512 } }), {
-  documented: { maxProperties: 16, propertyNames: { maxLength: 64 } },
-});
-const JsonSchema = Type.Record(Type.String(), Type.Unknown());
+const JsonSchema = anyMembers();
 
 const Tool = Type.Object({
-  type: Type.String({ description: '`function` or `custom`; tools of other types are ignored' }),
-  name: optional(Type.String()),
-  description: optional(Type.String()),
+  type: shortText({ description: '`function` or `custom`; tools of other types are ignored' }),
+  name: optional(label()),
+  description: optional(longText()),
   parameters: optional(JsonSchema, 'Of a function: JSON schema of its arguments'),
   strict: optional(Type.Boolean()),
   format: optional(
     Type.Object({
-      type: Type.String(),
-      syntax: optional(Type.String()),
-      definition: optional(Type.String()),
+      type: shortText(),
+      syntax: optional(label()),
+      definition: optional(longText()),
     }),
     'Of a custom tool: free text, or a grammar that is added to the prompt',
   ),
@@ -59,10 +59,10 @@ const Tool = Type.Object({
 const ToolChoice = Type.Union([
   Type.Enum(['none', 'auto', 'required']),
   Type.Object({
-    type: Type.String(),
-    name: optional(Type.String()),
+    type: shortText(),
+    name: optional(label()),
     mode: optional(Type.Enum(['auto', 'required'])),
-    tools: optional(Type.Array(Type.Object({ type: Type.String(), name: optional(Type.String()) }))),
+    tools: optional(listOf(Type.Object({ type: shortText(), name: optional(label()) }), { maxItems: 512 })),
   }),
 ]);
 
@@ -71,8 +71,8 @@ const TextFormat = Type.Union([
   Type.Object({ type: Type.Literal('json_object') }),
   Type.Object({
     type: Type.Literal('json_schema'),
-    name: Type.String(),
-    description: optional(Type.String()),
+    name: label(),
+    description: optional(longText()),
     schema: JsonSchema,
     strict: optional(Type.Boolean()),
   }),
@@ -80,9 +80,9 @@ const TextFormat = Type.Union([
 
 /** What the prompt is made of. */
 const promptFields = {
-  model: Type.String({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
-  input: optional(Type.Union([Type.String(), Type.Array(InputItem)]), 'A text, or items'),
-  instructions: optional(Type.String(), 'A system message before everything else'),
+  model: shortText({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
+  input: optional(Type.Union([longText(), listOf(InputItem)]), 'A text, or items'),
+  instructions: optional(longText(), 'A system message before everything else'),
   tools: optional(Type.Array(Tool, { maxItems: 512 }), 'Tools that the model may call'),
   tool_choice: optional(ToolChoice, 'No call, as the model likes, at least one, this tool, or one of these'),
   parallel_tool_calls: optional(Type.Boolean(), 'False: at most one call in an answer'),
@@ -115,7 +115,7 @@ const continuesOne = {
 const createFields = {
   ...promptFields,
   include: optional(
-    Type.Array(Type.String()),
+    listOf(shortText(), { maxItems: 100 }),
     '`reasoning.encrypted_content` and `message.output_text.logprobs`; others are ignored',
   ),
   temperature: optional(Type.Number({ minimum: 0, maximum: 2 }), '0 always takes the likeliest token'),
@@ -136,17 +136,17 @@ const createFields = {
   stream_options: optional(Type.Object({}), 'Accepted and ignored'),
   store: optional(Type.Boolean(), 'Keep the response so that it can be retrieved and continued; true by default'),
   background: optional(Type.Boolean(), 'Answer at once and run the response in the background; needs `store`'),
-  previous_response_id: optional(Type.String(), 'Continue this stored response'),
+  previous_response_id: optional(shortText(), 'Continue this stored response'),
   conversation: optional(
-    Type.Union([Type.String(), Type.Object({ id: Type.String() })]),
+    Type.Union([shortText(), Type.Object({ id: shortText() })]),
     'Continue this conversation and add to it',
   ),
   prompt: optional(Type.Object({}), 'Not supported'),
-  prompt_cache_key: optional(Type.String(), 'Accepted and ignored: prefixes are cached for each account'),
-  prompt_cache_retention: optional(Type.String(), 'Accepted and ignored'),
-  safety_identifier: optional(Type.String(), 'Accepted and ignored'),
-  service_tier: optional(Type.String(), 'Accepted and ignored'),
-  user: optional(Type.String(), 'Accepted and ignored'),
+  prompt_cache_key: optional(label(), 'Accepted and ignored: prefixes are cached for each account'),
+  prompt_cache_retention: optional(shortText(), 'Accepted and ignored'),
+  safety_identifier: optional(label(), 'Accepted and ignored'),
+  service_tier: optional(shortText(), 'Accepted and ignored'),
+  user: optional(label(), 'Accepted and ignored'),
 };
 
 export const CreateResponse = Type.Object(createFields, { documented: continuesOne });
@@ -154,11 +154,8 @@ export const CreateResponse = Type.Object(createFields, { documented: continuesO
 export const InputTokensRequest = Type.Object(
   {
     ...promptFields,
-    previous_response_id: optional(Type.String(), 'Continue this stored response'),
-    conversation: optional(
-      Type.Union([Type.String(), Type.Object({ id: Type.String() })]),
-      'Continue this conversation',
-    ),
+    previous_response_id: optional(shortText(), 'Continue this stored response'),
+    conversation: optional(Type.Union([shortText(), Type.Object({ id: shortText() })]), 'Continue this conversation'),
   },
   { documented: continuesOne },
 );
@@ -167,8 +164,8 @@ export const CompactRequest = Type.Object({
   model: promptFields.model,
   input: promptFields.input,
   instructions: promptFields.instructions,
-  previous_response_id: optional(Type.String(), 'Compact this stored response and those that it continues'),
-  prompt_cache_key: optional(Type.String(), 'Accepted and ignored'),
+  previous_response_id: optional(shortText(), 'Compact this stored response and those that it continues'),
+  prompt_cache_key: optional(label(), 'Accepted and ignored'),
 });
 
 export const InputTokens = Type.Object({
@@ -177,7 +174,7 @@ export const InputTokens = Type.Object({
 });
 
 export const ResponseParams = Type.Object({
-  response_id: Type.String({ description: 'Id of the response, `resp_…`' }),
+  response_id: pathText({ description: 'Id of the response, `resp_…`' }),
 });
 
 export const ResponseQuery = Type.Object({
@@ -188,7 +185,7 @@ export const ResponseQuery = Type.Object({
 export const ItemQuery = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items in one answer' })),
   order: Type.Optional(Type.Enum(['asc', 'desc'], { default: 'desc', description: 'Oldest or newest first' })),
-  after: Type.Optional(Type.String({ description: 'Id of the last item seen' })),
+  after: Type.Optional(shortText({ description: 'Id of the last item seen' })),
 });
 
 export const ItemList = Type.Object({

@@ -1,12 +1,13 @@
 import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
+import { listOf, shortText } from '../../body/bounded.ts';
 
 const RESPONSE_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json'] as const;
 
 /** The JSON body; a multipart form has the same fields as text. */
 const requestFields = {
-  model: Type.String({ minLength: 1, description: 'Slug of an audio model, with an optional pin' }),
-  file_id: Type.Optional(Type.String({ minLength: 1, description: 'A file uploaded with purpose `transcription`' })),
+  model: shortText({ minLength: 1, description: 'Slug of an audio model, with an optional pin' }),
+  file_id: Type.Optional(shortText({ minLength: 1, description: 'A file uploaded with purpose `transcription`' })),
   language: Type.Optional(
     Type.String({
       ...patternInWords('^[a-z]{2,3}$', 'a language code such as sw or en'),
@@ -27,7 +28,8 @@ const requestFields = {
     Type.Enum([...RESPONSE_FORMATS], { default: 'json', description: 'A stream can be of json and text only' }),
   ),
   timestamp_granularities: Type.Optional(
-    Type.Array(Type.Enum(['segment', 'word']), {
+    listOf(Type.Enum(['segment', 'word']), {
+      maxItems: 16,
       description: 'For verbose_json only; `word` adds the times of words',
     }),
   ),

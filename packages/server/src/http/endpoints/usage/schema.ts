@@ -4,6 +4,7 @@ import { BUCKETS } from '@baobab/core/domain/usage-window.ts';
 import { type Static, type TNull, type TOptional, type TString, type TUnion, Type } from 'typebox';
 import type { UsageBucket, UsageReport, UsageSums } from '../../../services/usage/usage.ts';
 import { measureFields } from '../../answer/measure-schema.ts';
+import { shortText } from '../../body/bounded.ts';
 import { AccountChoice } from '../../request/account-choice.ts';
 
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
@@ -12,28 +13,28 @@ const group = `(${DIMENSION_NAMES.join('|')})`;
 // Parsed by the domain, whose error messages are better than those of a schema.
 export const UsageQuery = Type.Object(
   {
-    start: Type.Optional(Type.String({ description: 'ISO 8601 date or timestamp, inclusive', documented: time })),
+    start: Type.Optional(shortText({ description: 'ISO 8601 date or timestamp, inclusive', documented: time })),
     end: Type.Optional(
-      Type.String({ description: 'Exclusive and later than `start`; now by default', documented: time }),
+      shortText({ description: 'Exclusive and later than `start`; now by default', documented: time }),
     ),
     bucket: Type.Optional(
-      Type.String({ description: 'In the time zone', documented: { enum: BUCKETS, default: 'day' } }),
+      shortText({ description: 'In the time zone', documented: { enum: BUCKETS, default: 'day' } }),
     ),
     group_by: Type.Optional(
-      Type.String({
+      shortText({
         description: `Comma-separated: any of ${DIMENSION_NAMES.join(', ')}`,
         documented: { pattern: `^(${group}(,${group})*)?$` },
       }),
     ),
     time_zone: Type.Optional(
-      Type.String({
+      shortText({
         description: 'IANA name such as `Africa/Nairobi`, for buckets and for times that name no zone',
         documented: { default: 'UTC' },
       }),
     ),
-    model: Type.Optional(Type.String({ minLength: 1, description: 'Only this slug' })),
-    region: Type.Optional(Type.String({ minLength: 1, description: 'Only this region' })),
-    key: Type.Optional(Type.String({ minLength: 1, description: 'Only this key, by id' })),
+    model: Type.Optional(shortText({ minLength: 1, description: 'Only this slug' })),
+    region: Type.Optional(shortText({ minLength: 1, description: 'Only this region' })),
+    key: Type.Optional(shortText({ minLength: 1, description: 'Only this key, by id' })),
     account: AccountChoice,
     format: Type.Optional(Type.Enum(['json', 'csv'], { description: 'Or send `Accept: text/csv`', default: 'json' })),
   },

@@ -7,6 +7,7 @@ import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { pageFromWire, pageOf, pageQuery, pageToWire } from '../../../answer/page.ts';
+import { pathText } from '../../../body/bounded.ts';
 import { requireChanges } from '../../../body/changes.ts';
 import { originOf } from '../../../request/change-origin.ts';
 import { principalOf } from '../../../request/request-record.ts';
@@ -19,7 +20,7 @@ export interface AdminAccountsDependencies {
   accountErasure: Pick<AccountErasure, 'wake'>;
 }
 
-const params = Type.Object({ id: Type.String({ description: 'Id or name of the account' }) });
+const params = Type.Object({ id: pathText({ description: 'Id or name of the account' }) });
 const response = { 200: AccountShape, ...commonErrors };
 
 export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependencies> = async (

@@ -2,6 +2,7 @@ import { usdNumberOrNull } from '@baobab/core/domain/money.ts';
 import { type Account, type AccountSettings, accountStatus, type Changes } from '@baobab/core/domain/principal.ts';
 import { isoTime, isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
 import { type Static, Type } from 'typebox';
+import { listOf, shortText } from '../../../body/bounded.ts';
 import { CHANGES, CLOSED } from '../../../body/changes.ts';
 import { limit, limitFields, limitsFromWire } from '../../keys/limits.ts';
 
@@ -9,11 +10,11 @@ const MAX_RETENTION_DAYS = 36_500;
 
 const Alias = Type.Object(
   {
-    name: Type.String({
+    name: shortText({
       documented: { pattern: '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$' },
       description: 'What clients send, for example gpt-4o-mini',
     }),
-    model: Type.String({
+    model: shortText({
       documented: {
         pattern:
           '^[a-z0-9][a-z0-9._-]{0,90}/[a-z0-9][a-z0-9._-]{0,90}(@[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))?$',
@@ -40,9 +41,9 @@ const settingFields = {
     MAX_RETENTION_DAYS,
   ),
   aliases: Type.Optional(
-    Type.Array(Alias, {
+    listOf(Alias, {
       description: 'Other names of models for the keys of this account; replaces the earlier list',
-      documented: { maxItems: 100 },
+      maxItems: 100,
     }),
   ),
 };

@@ -4,17 +4,18 @@ import { usdNumber } from '@baobab/core/domain/money.ts';
 import { isoTime } from '@baobab/core/domain/time/dates.ts';
 import { type Static, Type } from 'typebox';
 import { snake } from '../../../../validation/names.ts';
+import { shortText } from '../../../body/bounded.ts';
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
 
 const page = {
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50, description: 'Entries on a page' })),
-  after: Type.Optional(Type.String({ minLength: 1, description: '`next_cursor` of the page before' })),
-  start: Type.Optional(Type.String({ description: 'Inclusive', documented: time })),
-  end: Type.Optional(Type.String({ description: 'Exclusive', documented: time })),
+  after: Type.Optional(shortText({ minLength: 1, description: '`next_cursor` of the page before' })),
+  start: Type.Optional(shortText({ description: 'Inclusive', documented: time })),
+  end: Type.Optional(shortText({ description: 'Exclusive', documented: time })),
   action: Type.Optional(Type.Enum([...AUDIT_ACTIONS], { description: 'What was done' })),
-  target: Type.Optional(Type.String({ minLength: 1, description: 'Id of the key or account, or slug of the model' })),
+  target: Type.Optional(shortText({ minLength: 1, description: 'Id of the key or account, or slug of the model' })),
 };
 
 /** For keys of the account itself. */
@@ -22,9 +23,9 @@ export const OwnAuditQuery = Type.Object(page);
 
 export const AuditQuery = Type.Object({
   ...page,
-  account: Type.Optional(Type.String({ minLength: 1, description: 'Id or name of the account that was changed' })),
+  account: Type.Optional(shortText({ minLength: 1, description: 'Id or name of the account that was changed' })),
   actor: Type.Optional(
-    Type.String({
+    shortText({
       minLength: 1,
       description: 'Id of the key that was used, `operator` for the command line, `server` for the server itself',
     }),

@@ -1,4 +1,5 @@
 import { type TSchema, Type } from 'typebox';
+import { shortText } from '../../../body/bounded.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
@@ -60,6 +61,6 @@ export const EngineShape = Type.Object({
 export const EngineList = Type.Object({ object: Type.Literal('list'), data: Type.Array(EngineShape) });
 
 export const ModelReference = Type.Object(
-  { model: Type.String({ minLength: 1, description: 'Slug, or slug@version' }) },
+  { model: shortText({ minLength: 1, description: 'Slug, or slug@version' }) },
   { additionalProperties: false },
 );

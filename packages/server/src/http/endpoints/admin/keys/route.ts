@@ -5,6 +5,7 @@ import type { AuthenticationService } from '../../../../services/access/authenti
 import type { KeysService } from '../../../../services/access/keys.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
 import { pageFromWire, pageOf, pageQuery, pageToWire } from '../../../answer/page.ts';
+import { shortText } from '../../../body/bounded.ts';
 import { CLOSED, requireChanges } from '../../../body/changes.ts';
 import { fillAbsentBody } from '../../../body/optional-body.ts';
 import { originOf } from '../../../request/change-origin.ts';
@@ -24,7 +25,7 @@ import { config, noSuch, tags } from '../admin-routes.ts';
 
 const NewKeyOfAccount = Type.Object(
   {
-    account: Type.String({ minLength: 1, description: 'Id or name of the account' }),
+    account: shortText({ minLength: 1, description: 'Id or name of the account' }),
     ...NewKey.properties,
   },
   CLOSED,
@@ -49,7 +50,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
         summary: 'List keys, oldest first',
         tags,
         querystring: Type.Object({
-          account: Type.Optional(Type.String({ minLength: 1, description: 'Id or name' })),
+          account: Type.Optional(shortText({ minLength: 1, description: 'Id or name' })),
           ...pageQuery('key', 'key'),
         }),
         response: { 200: pageOf(KeyShape), ...commonErrors },

@@ -4,6 +4,7 @@ import { Type } from 'typebox';
 import type { AddedModelsService } from '../../../../services/catalog/added-models.ts';
 import type { CatalogService } from '../../../../services/catalog/catalog.ts';
 import { commonErrors } from '../../../answer/error-schema.ts';
+import { pathText, shortText } from '../../../body/bounded.ts';
 import { CLOSED } from '../../../body/changes.ts';
 import { originOf } from '../../../request/change-origin.ts';
 import { Model, toWire } from '../../models/schema.ts';
@@ -31,7 +32,7 @@ const NewModel = Type.Object(
         description: 'How an ONNX embedding model makes one vector of many; found out or `mean` by default',
       }),
     ),
-    name: Type.Optional(Type.String({ minLength: 1, description: 'The name that the upstream has for the model' })),
+    name: Type.Optional(shortText({ minLength: 1, description: 'The name that the upstream has for the model' })),
   },
   CLOSED,
 );
@@ -66,7 +67,7 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies
       schema: {
         summary: 'Remove a model that was added',
         tags,
-        params: Type.Object({ '*': Type.String({ description: 'Slug' }) }),
+        params: Type.Object({ '*': pathText({ description: 'Slug' }) }),
         response: { 200: Type.Object({ id: Type.String(), deleted: Type.Literal(true) }), ...commonErrors },
       },
     },
@@ -77,7 +78,7 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies
     },
   );
 
-  const reference = Type.String({ minLength: 1, description: 'Slug, or slug@version' });
+  const reference = shortText({ minLength: 1, description: 'Slug, or slug@version' });
 
   server.post(
     '/admin/models/deprecate',
@@ -89,7 +90,7 @@ export const adminModelRoutes: FastifyPluginAsyncTypebox<AdminModelsDependencies
         body: Type.Object(
           {
             model: reference,
-            on: Type.String({ description: 'Date of removal, YYYY-MM-DD', documented: { format: 'date' } }),
+            on: shortText({ description: 'Date of removal, YYYY-MM-DD', documented: { format: 'date' } }),
           },
           CLOSED,
         ),
