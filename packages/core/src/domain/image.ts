@@ -60,7 +60,7 @@ function webpHead(view: DataView): ImageHead | undefined {
 const PATCH_PIXELS = 28;
 const MIN_IMAGE_TOKENS = 256;
 /** Larger images are scaled down by the models. */
-const MAX_IMAGE_TOKENS = 16_384;
+export const MAX_IMAGE_TOKENS = 16_384;
 /** Tokens of an image whose dimensions are not known. */
 export const UNKNOWN_IMAGE_TOKENS = 1_536;
 

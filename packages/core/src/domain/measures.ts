@@ -84,6 +84,14 @@ export const consumptionOf = ({
   audioSeconds = 0,
 }: Partial<Consumption>): Consumption => ({ promptTokens, completionTokens, cacheReadTokens, audioSeconds });
 
+/** At most as much of everything. Written out for the same reason. */
+export const atMost = (used: Consumption, most: Consumption): Consumption => ({
+  promptTokens: Math.min(used.promptTokens, most.promptTokens),
+  completionTokens: Math.min(used.completionTokens, most.completionTokens),
+  cacheReadTokens: Math.min(used.cacheReadTokens, used.promptTokens, most.promptTokens),
+  audioSeconds: Math.min(used.audioSeconds, most.audioSeconds),
+});
+
 export const NOTHING_USED: Consumption = consumptionOf({});
 
 export function addUsed(sums: Consumption, added: Consumption): void {

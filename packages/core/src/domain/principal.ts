@@ -88,6 +88,10 @@ export interface Principal {
   key: ApiKey;
 }
 
+/** Whether a budget limits what the caller may spend. */
+export const hasBudget = ({ account, key }: Principal): boolean =>
+  key.monthlyBudgetNanoUsd !== null || account.monthlyBudgetNanoUsd !== null;
+
 /** Throws the error that a request of this caller gets when its key or account may not be used now. */
 export function checkUsable({ account, key }: Principal, now: number): void {
   if (key.revokedAt !== null || account.deletedAt !== null) throw errors.keyRevoked();

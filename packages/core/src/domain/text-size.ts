@@ -47,7 +47,60 @@ export function tokenQuarters(text: string): number {
   return sum;
 }
 
-/** Limits and budgets use it until an engine has counted. English is right on average; for other scripts it is rather too much than too little. */
+/** Arabic words that are one character. Some tokenizers spell them out, the longest with 18 letters. */
+const LIGATURES_FROM = 0xfdf0;
+const LIGATURES_TO = 0xfe00;
+const LIGATURE_CHARACTERS = 18;
+
+/**
+ * No tokenizer makes more tokens of a text: one for each byte of its UTF-8. Half a surrogate pair counts as three bytes, which it has when
+ * it is alone.
+ */
+export function mostTokens(text: string): number {
+  if (!NOT_ASCII.test(text)) return text.length;
+  let bytes = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit >= LIGATURES_FROM && unit < LIGATURES_TO) bytes += LIGATURE_CHARACTERS;
+    else bytes += unit < 0x80 ? 1 : unit < 0x800 ? 2 : 3;
+  }
+  return bytes;
+}
+
+/** Some chat templates bring instructions of their own. With a list of tools they are the longest. */
+export const MOST_TEMPLATE_TOKENS = 2_048;
+
+/** What encoders add to a text: special tokens, and an instruction of the model. */
+const MOST_ADDED_TOKENS = 64;
+
+/** No encoder reads more tokens for an input that has so many at most. */
+export const mostInputTokens = (tokens: number, contextLength: number): number =>
+  Math.min(tokens + MOST_ADDED_TOKENS, contextLength);
+
+/** What is left of the context for a document beside the longest query. */
+const LEAST_DOCUMENT_SHARE = 0.25;
+/** Special tokens of a pair. */
+const PAIR_TOKENS = 8;
+
+/**
+ * No ranking reads more tokens. Cross-encoders read the query again with each document, and again with each window of a long one. Windows
+ * overlap by a quarter.
+ */
+export function mostRankTokens(query: string, documents: readonly string[], contextLength: number): number {
+  const ofQuery = mostTokens(query);
+  const room = Math.max(1, contextLength - PAIR_TOKENS);
+  const window = Math.max(1, Math.ceil(room * LEAST_DOCUMENT_SHARE), room - ofQuery);
+  const step = Math.max(1, window - (window >> 2));
+  let sum = Math.min(ofQuery, contextLength);
+  for (const document of documents) {
+    const tokens = mostTokens(document);
+    const windows = tokens <= window ? 1 : 1 + Math.ceil((tokens - window) / step);
+    sum += windows === 1 ? Math.min(ofQuery + tokens + PAIR_TOKENS, contextLength) : windows * contextLength;
+  }
+  return sum;
+}
+
+/** The token limits use it until an engine has counted. English is right on average; for other scripts it is rather too much than too little. */
 export const reservedTokens = (text: string): number => Math.ceil(tokenQuarters(text) / QUARTERS_PER_TOKEN);
 
 /**

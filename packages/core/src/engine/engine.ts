@@ -213,6 +213,8 @@ export interface ChatRequest extends SamplingOptions {
   reasoningEffort?: ReasoningEffort | undefined;
   /** The client gets the answer in one piece when it is complete. Otherwise events are wanted as they come. */
   wholeAnswer?: boolean | undefined;
+  /** Its tokens have to be known while it is written, also if the client gets it in one piece. */
+  counted?: boolean | undefined;
   /** What the driver made of the request before it reached the engine process; only the driver knows its shape. */
   prepared?: unknown;
 }
@@ -229,8 +231,17 @@ export type ChatEvent =
   | { type: 'text-delta'; text: string; logprobs?: readonly TokenLogprob[] }
   | { type: 'reasoning-delta'; text: string }
   | { type: 'tool-call-delta'; index: number; id?: string; name?: string; argumentsDelta: string }
-  /** `stopSequence`: the one of the request that ended the answer, where the engine says so. */
-  | { type: 'end'; reason: 'stop' | 'length' | 'tool_calls'; usage: TokenUsage; stopSequence?: string };
+  /**
+   * `stopSequence`: the one of the request that ended the answer, where the engine says so. `stoppedBy`: what else than the length that was
+   * asked for has cut it.
+   */
+  | {
+      type: 'end';
+      reason: 'stop' | 'length' | 'tool_calls';
+      usage: TokenUsage;
+      stopSequence?: string;
+      stoppedBy?: 'budget';
+    };
 
 /** Takes the answer of one generation. */
 export interface GenerationSink {

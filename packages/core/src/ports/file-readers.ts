@@ -11,9 +11,16 @@ export interface AudioWindow {
   samples: Float32Array<ArrayBuffer>;
 }
 
+/** Whether so many seconds of the audio may be decoded. False: it ends before them. */
+export type MayDecode = (seconds: number) => boolean | Promise<boolean>;
+
 export interface AudioReader {
-  /** Waits for a free decoder. Yields windows as decoding proceeds, and returns the length of the audio. */
-  read(source: AudioSource, context: CallContext): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
+  /** Waits for a free decoder. Yields windows as decoding proceeds, and returns the length of what was decoded. */
+  read(
+    source: AudioSource,
+    context: CallContext,
+    mayDecode?: MayDecode,
+  ): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
 }
 
 /** Bounds the reader processes of all requests; each takes about 100 MB. */

@@ -7,9 +7,9 @@ import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import type { CallContext } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import type { AudioReader, ReaderSlots } from '@baobab/core/ports/file-readers.ts';
+import type { AudioReader, MayDecode, ReaderSlots } from '@baobab/core/ports/file-readers.ts';
 import { SandboxedProcess } from '@baobab/core/sandbox/sandboxed-process.ts';
-import type { DecodeFailure, DecoderArguments } from './protocol.ts';
+import { type DecodeFailure, type DecoderArguments, SAMPLE_RATE } from './protocol.ts';
 import { cutWindows } from './windows.ts';
 
 interface AudioReaderDependencies {
@@ -24,28 +24,40 @@ interface AudioReaderDependencies {
 export function createAudioReader(dependencies: AudioReaderDependencies): AudioReader {
   const { temporaryDirectory, limits, decoders, decode = decodeAudio } = dependencies;
 
-  async function* readFile(path: string, context: CallContext) {
+  async function* readFile(path: string, context: CallContext, mayDecode: MayDecode | undefined) {
     const permit = await decoders.enter(context);
     try {
-      return yield* cutWindows(decode(path, { signal: context.signal, limits }));
+      const decoded = decode(path, { signal: context.signal, limits });
+      return yield* cutWindows(mayDecode === undefined ? decoded : allowedPart(decoded, mayDecode));
     } finally {
       permit.release();
     }
   }
 
   return {
-    async *read(source, context) {
-      if ('path' in source) return yield* readFile(source.path, context);
+    async *read(source, context, mayDecode) {
+      if ('path' in source) return yield* readFile(source.path, context, mayDecode);
       await mkdir(temporaryDirectory, { recursive: true });
       const path = join(temporaryDirectory, `audio-${randomUUID()}`);
       try {
         await pipeline(source.stream, createWriteStream(path, { mode: 0o600 }), { signal: context.signal });
-        return yield* readFile(path, context);
+        return yield* readFile(path, context, mayDecode);
       } finally {
         await rm(path, { force: true });
       }
     },
   };
+}
+
+/** Ends where no more may be decoded. */
+async function* allowedPart(chunks: AsyncIterable<Float32Array>, mayDecode: MayDecode): AsyncGenerator<Float32Array> {
+  let samples = 0;
+  for await (const chunk of chunks) {
+    samples += chunk.length;
+    const may = mayDecode(samples / SAMPLE_RATE);
+    if (!(may instanceof Promise ? await may : may)) return;
+    yield chunk;
+  }
 }
 
 export interface DecodeLimits {

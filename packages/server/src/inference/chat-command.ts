@@ -11,7 +11,7 @@ export interface ChatCommand {
   lowersMaxTokens?: boolean | undefined;
   /** Images of the messages, in order. They are put into `request` when it is admitted. */
   images?: readonly PlacedImage[] | undefined;
-  /** Files of the messages, in order. Their text is put into `request` before it is admitted, so that the limits count it. */
+  /** Files of the messages, in order. Their text is put into `request` when it is admitted. */
   documents?: readonly PlacedDocument[] | undefined;
 }
 

@@ -1,9 +1,10 @@
+import { MAX_IMAGE_TOKENS, UNKNOWN_IMAGE_TOKENS } from '@baobab/core/domain/image.ts';
 import type { ChatRequest, ImageInput } from '@baobab/core/engine/engine.ts';
 import type { InferenceCall } from './call.ts';
 import type { ChatCommand, Position } from './chat-command.ts';
 import type { DocumentsService } from './inputs/documents.ts';
 import type { CheckedImage, ImageReference, ImagesService, LoadedImages } from './inputs/images.ts';
-import { reservedPromptTokens } from './prompt-size.ts';
+import { mostPromptTokens, reservedPromptTokens } from './prompt-size.ts';
 
 export interface PromptReaders {
   images: ImagesService;
@@ -15,36 +16,31 @@ const NOT_LOADED: LoadedImages['inputs'] = [];
 
 /** The prompt of a chat and the files that its messages name. A class: thousands of streams may be open. */
 export class ChatPrompt {
+  /** As far as it is known: the documents are missing until they are read. */
   command: ChatCommand;
   readonly #readers: PromptReaders;
   readonly #call: InferenceCall;
+  /** As the client sent it. */
+  #sent: ChatCommand;
   #images = NO_IMAGES;
   #loaded = NOT_LOADED;
 
   constructor(readers: PromptReaders, call: InferenceCall, command: ChatCommand) {
     this.#readers = readers;
     this.#call = call;
+    this.#sent = command;
     this.command = command;
   }
 
-  /**
-   * Reads documents and the heads of images: the limits count their tokens. `check` gets the complete text. Returns no promise when there
-   * is nothing to read.
-   */
-  complete(check: (command: ChatCommand) => ChatCommand): Promise<void> | undefined {
-    const { documents, images } = this.command;
-    if (documents !== undefined || images !== undefined) return this.#readFiles(check);
-    this.command = check(this.command);
-    return undefined;
+  /** `fit` throws if the model cannot take the prompt, and may change it. */
+  fit(fit: (command: ChatCommand) => ChatCommand): void {
+    this.command = fit(this.#sent);
   }
 
-  /** When the request is admitted. */
-  loadImages(): Promise<Disposable> | undefined {
-    if (this.#images.length === 0) return undefined;
-    return this.#readers.images.load(this.#call.principal.account.id, this.#images).then((loaded) => {
-      this.#loaded = loaded.inputs;
-      return loaded;
-    });
+  /** Reads the files. `check` gets the complete text before images are read. Returns no promise when there is nothing to read. */
+  read(check: (command: ChatCommand) => unknown): Promise<Disposable> | undefined {
+    const { documents = [], images = [] } = this.#sent;
+    return documents.length > 0 || images.length > 0 ? this.#readFiles(check) : undefined;
   }
 
   /** What the engine gets. */
@@ -52,21 +48,33 @@ export class ChatPrompt {
     return withImages(this.command, this.#loaded);
   }
 
-  /** For limits and budgets. */
-  reservedTokens(): number {
-    let sum = reservedPromptTokens(this.command.request);
+  /** For the token limit. Images that are not read yet count as those of unknown size, documents as nothing. */
+  estimatedTokens(): number {
+    const { request, images = [] } = this.command;
+    let sum = reservedPromptTokens(request);
+    if (this.#images.length === 0) sum += images.length * UNKNOWN_IMAGE_TOKENS;
     for (const { tokens } of this.#images) sum += tokens;
     return sum;
   }
 
-  async #readFiles(check: (command: ChatCommand) => ChatCommand): Promise<void> {
-    const { documents = [] } = this.command;
+  /** For budgets: no prompt of this text and so many images has more. */
+  mostTokens(): number {
+    const { request, images = [] } = this.command;
+    return mostPromptTokens(request) + images.length * MAX_IMAGE_TOKENS;
+  }
+
+  async #readFiles(check: (command: ChatCommand) => unknown): Promise<Disposable> {
+    const { documents = [] } = this.#sent;
     if (documents.length > 0) {
-      this.command = withDocuments(this.command, await this.#readers.documents.read(this.#call, documents));
+      this.#sent = withDocuments(this.#sent, await this.#readers.documents.read(this.#call, documents));
+      check(this.#sent);
     }
-    this.command = check(this.command);
-    const { images = [] } = this.command;
-    if (images.length > 0) this.#images = await this.#readers.images.check(this.#call.principal.account.id, images);
+    const { images = [] } = this.#sent;
+    const accountId = this.#call.principal.account.id;
+    this.#images = await this.#readers.images.check(accountId, images);
+    const loaded = await this.#readers.images.load(accountId, this.#images);
+    this.#loaded = loaded.inputs;
+    return loaded;
   }
 }
 

@@ -1,3 +1,4 @@
+import { QUARTERS_PER_TOKEN, tokenQuarters } from '@baobab/core/domain/text-size.ts';
 import type {
   CallContext,
   ChatCapability,
@@ -10,7 +11,11 @@ import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import type { InferenceCall } from './call.ts';
 import type { ChatSink } from './chat-command.ts';
+import { type Reservation, Steps } from './reservation.ts';
 import type { InferenceSession } from './session.ts';
+
+/** Answers whose length is open are reserved in steps of so many tokens: seconds of work for most engines. */
+export const STEP_TOKENS = 512;
 
 /** Keeps one request from taking all slots of a small engine. */
 const CHOICES_AT_ONCE = 2;
@@ -37,11 +42,17 @@ interface RunOptions {
   request: ChatRequest;
   choices: number;
   sink: ChatSink;
+  /** Tokens that all choices together cannot pass. */
+  most: number;
 }
+
+/** Stops an engine when the budgets cannot pay for the rest. */
+class BudgetUsedUp extends Error {}
 
 class Choice implements GenerationSink {
   readonly deliver: GenerationSink['deliver'];
   usage: TokenUsage = NO_USAGE;
+  isStopped = false;
   servedRegion: string | undefined;
 
   constructor(deliver: GenerationSink['deliver']) {
@@ -54,18 +65,44 @@ class Choice implements GenerationSink {
   }
 }
 
+/** The tokens that all choices have written, as far as the engine has counted them or their text shows. */
+class Spending {
+  readonly #steps: Steps;
+  #events = 0;
+  #quarters = 0;
+
+  constructor(reservation: Reservation, most: number) {
+    this.#steps = new Steps(reservation, { measure: 'completionTokens', size: STEP_TOKENS, most });
+  }
+
+  /** No promise while a step lasts. */
+  mayTake(event: ChatEvent, choices: readonly Choice[]): boolean | Promise<boolean> {
+    if (event.type === 'start' || event.type === 'end') return true;
+    this.#events += 1;
+    this.#quarters += tokenQuarters(event.type === 'tool-call-delta' ? event.argumentsDelta : event.text);
+    let counted = 0;
+    for (const { usage } of choices) counted += usage.completionTokens;
+    return this.#steps.mayUse(Math.max(counted, this.#events, Math.ceil(this.#quarters / QUARTERS_PER_TOKEN)));
+  }
+}
+
 /** All choices of one admitted request. A class: thousands of streams may be open. */
 export class ChatRun {
   readonly #chat: ChatCapability;
   readonly #session: InferenceSession;
   readonly #options: RunOptions;
   readonly #choices: Choice[] = [];
+  /** Undefined: the whole answer is paid, or no budget limits it. */
+  readonly #spending: Spending | undefined;
   #isDelivered = false;
 
   constructor(session: InferenceSession, options: RunOptions) {
     this.#chat = session.capability('chat');
     this.#session = session;
-    this.#options = options;
+    const { reservation } = session;
+    const isOpen = reservation !== undefined && reservation.first.completionTokens < options.most;
+    this.#spending = isOpen ? new Spending(reservation, options.most) : undefined;
+    this.#options = isOpen ? { ...options, request: { ...options.request, counted: true } } : options;
   }
 
   async run(): Promise<TokenUsage> {
@@ -85,9 +122,10 @@ export class ChatRun {
       }
       throw cancelled ?? error;
     }
-    const usage = addUp(this.#choices.map(({ usage }) => usage));
-    await session.settle(consumption(usage), this.#details());
-    return usage;
+    const used = consumption(addUp(this.#choices.map(({ usage }) => usage)));
+    await session.settle(used, this.#details());
+    const { promptTokens, completionTokens, cacheReadTokens } = session.billed ?? used;
+    return { promptTokens, completionTokens, cachedTokens: cacheReadTokens };
   }
 
   /** If one choice fails, the others are stopped. A combined signal is costly, and a single choice has no others. */
@@ -116,9 +154,30 @@ export class ChatRun {
   }
 
   #pump(choice: number, request: ChatRequest, context: CallContext): Promise<void> {
+    const spending = this.#spending;
+    if (spending !== undefined) return this.#pumpInSteps(choice, request, context, spending);
     const own = new Choice((event) => this.#take(choice, request, event));
     this.#choices.push(own);
     return this.#chat.generate(request, context, own);
+  }
+
+  async #pumpInSteps(choice: number, request: ChatRequest, context: CallContext, spending: Spending): Promise<void> {
+    const stop = async (): Promise<void> => {
+      await this.#take(choice, request, { type: 'end', reason: 'length', stoppedBy: 'budget', usage: own.usage });
+      own.isStopped = true;
+      throw new BudgetUsedUp();
+    };
+    const own = new Choice((event) => {
+      const may = spending.mayTake(event, this.#choices);
+      if (may === true) return this.#take(choice, request, event);
+      return may === false ? stop() : may.then((isPaid) => (isPaid ? this.#take(choice, request, event) : stop()));
+    });
+    this.#choices.push(own);
+    try {
+      await this.#chat.generate(request, context, own);
+    } catch (error) {
+      if (!own.isStopped || context.signal.aborted) throw error;
+    }
   }
 
   #take(choice: number, { wholeAnswer }: ChatRequest, event: ChatEvent): void | Promise<void> {

@@ -35,7 +35,7 @@ const prompt = { messages: [{ role: 'user' as const, content: 'Hi' }] };
 function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = () => {}, maxOutputTokens = 256) {
   const seen = { running: 0, most: 0, started: 0 };
   const settled: unknown[] = [];
-  const estimates: Bounds[] = [];
+  const estimates: (Bounds & { reserved: Bounds['most'] })[] = [];
   const usage: TokenUsage = { promptTokens: 3, completionTokens: 1, cachedTokens: 0 };
   async function* events(request: ChatRequest): AsyncGenerator<ChatEvent> {
     seen.started += 1;
@@ -65,8 +65,11 @@ function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = ()
       regionPin: undefined,
     }),
     async run<Result>(_call: InferenceCall, work: BilledWork<Result>) {
-      estimates.push(await work.bound(inference.resolve(call, work.model)));
-      using _inputs = await work.read?.();
+      const model = inference.resolve(call, work.model);
+      work.bound(model);
+      using _inputs = await work.read?.(model);
+      const bounds = work.bound(model);
+      estimates.push({ ...bounds, reserved: work.reserve?.(model) ?? bounds.most });
       return await work.run(session);
     },
   };
@@ -74,18 +77,28 @@ function setUp(answer: (request: ChatRequest) => void = () => {}, afterText = ()
 }
 
 describe('an estimate', () => {
-  it('reserves the longest answer in budgets, but takes a quarter of a usual one from the token limit', async () => {
+  it('reserves the answer that was asked for or a step, and takes a quarter of a usual one from the token limit', async () => {
     const { chat, estimates } = setUp(undefined, undefined, 8_000);
     const ask = (maxTokens?: number) =>
       chat.generate(call, { model: entry.slug, choices: 2, request: { prompt, maxTokens } }, () => {});
     await ask();
     await ask(100);
-    const [open, bounded] = estimates.map(({ tokens, used }) => [
-      tokens - (used.promptTokens ?? 0),
-      used.completionTokens,
+    await chat.generate(
+      call,
+      { model: entry.slug, choices: 1, lowersMaxTokens: true, request: { prompt, maxTokens: 9_000 } },
+      () => {},
+    );
+    const PROMPT_TOKENS = 5;
+    const answers = estimates.map(({ tokens, most, reserved }) => [
+      tokens - PROMPT_TOKENS,
+      most.completionTokens,
+      reserved.completionTokens,
     ]);
-    expect(open).toEqual([512, 16_000]);
-    expect(bounded).toEqual([50, 200]);
+    expect(answers).toEqual([
+      [512, 4_096, 512],
+      [50, 200, 200],
+      [256, 2_048, 512],
+    ]);
   });
 
   it('of a prompt is at most the context, whatever its script', async () => {
@@ -93,7 +106,8 @@ describe('an estimate', () => {
     // Estimated as 3 000 tokens. An engine may count far fewer.
     const long = { messages: [{ role: 'user' as const, content: 'ሀ'.repeat(1_000) }] };
     await chat.generate(call, { model: entry.slug, choices: 1, request: { prompt: long, maxTokens: 40 } }, () => {});
-    expect(estimates).toEqual([{ tokens: 2_058, used: { promptTokens: 2_048, completionTokens: 40 } }]);
+    const most = { promptTokens: 2_048, completionTokens: 40 };
+    expect(estimates).toEqual([{ tokens: 2_058, most, reserved: most }]);
     // The answer of count_tokens is not capped.
     expect(await chat.countTokens(call, { model: entry.slug, choices: 1, request: { prompt: long } })).toBe(3_004);
   });
@@ -223,8 +237,10 @@ describe('images', () => {
         },
       ],
     });
-    const [without, both] = estimates.map(({ used }) => used.promptTokens ?? 0);
+    const [without, both] = estimates.map(({ tokens }) => tokens);
     expect((both ?? 0) - (without ?? 0)).toBe(828);
+    // Their size says little about what an engine makes of them.
+    expect(estimates[1]?.reserved.promptTokens).toBe(entry.contextLength);
   });
 });
 
@@ -237,7 +253,7 @@ describe('documents', () => {
     await chat.generate(call, command, () => {});
     await chat.generate(call, { ...command, documents: [file] }, () => {});
     expect(requests[1]?.prompt).toEqual({ messages: [{ role: 'user', content: `Hi${'word'.repeat(1_000)}` }] });
-    const [without, both] = estimates.map(({ used }) => used.promptTokens ?? 0);
+    const [without, both] = estimates.map(({ tokens }) => tokens);
     expect((both ?? 0) - (without ?? 0)).toBe(1_000);
   });
 

@@ -1,4 +1,5 @@
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
+import { MOST_TEMPLATE_TOKENS } from '@baobab/core/domain/text-size.ts';
 import type { ChatEvent, ChatRequest, TokenUsage } from '@baobab/core/engine/engine.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
@@ -6,7 +7,7 @@ import { fieldText } from '@baobab/core/errors/fields.ts';
 import type { Caller, InferenceCall } from './call.ts';
 import type { ChatCommand, ChatSink } from './chat-command.ts';
 import { ChatPrompt, type PromptReaders } from './chat-prompt.ts';
-import { ChatRun } from './chat-run.ts';
+import { ChatRun, STEP_TOKENS } from './chat-run.ts';
 import { checkVision } from './inputs/images.ts';
 import type { Bounds, InferenceService } from './pipeline.ts';
 import { checkPromptSize, fewestPromptTokens } from './prompt-size.ts';
@@ -79,19 +80,34 @@ function fitted(entry: ModelEntry, command: ChatCommand): ChatCommand {
   return lowered;
 }
 
-/**
- * Used until the engine has counted. The prompt is estimated from its characters. The estimate is too high for some texts, and no prompt
- * uses more than the context. Few clients use all of `maxTokens`, so the token limit takes a quarter of it; a budget must hold even if
- * they do, and even if the answer is as long as the model can give.
- */
+const longestAnswer = ({ contextLength, maxOutputTokens }: ModelEntry): number => maxOutputTokens ?? contextLength;
+
+/** Used until the engine has counted. Few clients use all of `maxTokens`, so the token limit takes a quarter of it. */
 function boundsOf(entry: ModelEntry, prompt: ChatPrompt): Bounds {
+  const { contextLength } = entry;
   const { request, choices } = prompt.command;
-  const promptTokens = Math.min(prompt.reservedTokens(), entry.contextLength);
-  const longest = entry.maxOutputTokens ?? entry.contextLength;
-  const answer = (tokens: number) => Math.min(request.maxTokens ?? tokens, longest) * choices;
+  const answer = (tokens: number) => Math.min(request.maxTokens ?? tokens, longestAnswer(entry)) * choices;
   return {
-    tokens: promptTokens + Math.ceil(answer(UNBOUNDED_ANSWER_TOKENS) / 4),
-    used: { promptTokens, completionTokens: answer(longest) },
+    tokens: Math.min(prompt.estimatedTokens(), contextLength) + Math.ceil(answer(UNBOUNDED_ANSWER_TOKENS) / 4),
+    most: {
+      promptTokens: Math.min(prompt.mostTokens() + MOST_TEMPLATE_TOKENS, contextLength),
+      completionTokens: answer(contextLength),
+    },
+  };
+}
+
+/**
+ * What a budget must hold before the answer begins: the longest one that the client has asked for. If it has not, or its program asks for
+ * the longest answer of any model, the answer is reserved in steps as it is written. Instructions of the template are asked for at the end,
+ * because few models have them.
+ */
+function reservedFor(entry: ModelEntry, prompt: ChatPrompt) {
+  const { request, choices, lowersMaxTokens } = prompt.command;
+  const most = Math.min(request.maxTokens ?? Number.POSITIVE_INFINITY, longestAnswer(entry)) * choices;
+  const isOpen = request.maxTokens === undefined || lowersMaxTokens;
+  return {
+    promptTokens: Math.min(prompt.mostTokens(), entry.contextLength),
+    completionTokens: isOpen ? Math.min(STEP_TOKENS, most) : most,
   };
 }
 
@@ -127,16 +143,20 @@ export function createChat({ inference, ...readers }: ChatDependencies): ChatSer
 
     generate(call, command, sink) {
       const prompt = new ChatPrompt(readers, call, command);
+      let most = 0;
       return inference.run(call, {
         modality: 'chat',
         model: command.model,
         bound({ entry }) {
-          const completing = prompt.complete((complete) => fitted(entry, complete));
-          return completing === undefined ? boundsOf(entry, prompt) : completing.then(() => boundsOf(entry, prompt));
+          prompt.fit((sent) => fitted(entry, sent));
+          const bounds = boundsOf(entry, prompt);
+          most = bounds.most.completionTokens ?? 0;
+          return bounds;
         },
-        read: () => prompt.loadImages(),
+        reserve: ({ entry }) => reservedFor(entry, prompt),
+        read: ({ entry }) => prompt.read((complete) => fitted(entry, complete)),
         run: (session) =>
-          new ChatRun(session, { call, sink, request: prompt.request(), choices: command.choices }).run(),
+          new ChatRun(session, { call, sink, request: prompt.request(), choices: command.choices, most }).run(),
       });
     },
 
@@ -145,17 +165,15 @@ export function createChat({ inference, ...readers }: ChatDependencies): ChatSer
       return inference.run(call, {
         modality: 'chat',
         model: command.model,
-        async bound({ entry }) {
-          await prompt.complete((complete) => {
-            checkPromptSize(entry, complete.request);
-            return complete;
-          });
-          return { tokens: 0, used: {} };
+        bound({ entry }) {
+          prompt.fit((sent) => sent);
+          checkPromptSize(entry, prompt.command.request);
+          return { tokens: 0, most: {} };
         },
-        read: () => prompt.loadImages(),
+        read: ({ entry }) => prompt.read(({ request }) => checkPromptSize(entry, request)),
         async run(session) {
           const counted = await session.capability('chat').countTokens?.(prompt.request(), session.context);
-          return counted ?? prompt.reservedTokens();
+          return counted ?? prompt.estimatedTokens();
         },
       });
     },

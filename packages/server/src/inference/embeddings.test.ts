@@ -57,6 +57,6 @@ describe('embeddings', () => {
   it('are estimated as the context at most, each input', async () => {
     const estimates: Bounds[] = [];
     await setUp(Promise.resolve(), ['four', 'ሀ'.repeat(1_000), 'ሀ'.repeat(1_000)], estimates)(() => 'answer');
-    expect(estimates).toEqual([{ tokens: 3 + 512 + 512, used: { promptTokens: 3 + 512 + 512 } }]);
+    expect(estimates).toEqual([{ tokens: 3 + 512 + 512, most: { promptTokens: 4 + 64 + 512 + 512 } }]);
   });
 });

@@ -1,5 +1,6 @@
+import { MAX_IMAGE_TOKENS, UNKNOWN_IMAGE_TOKENS } from '@baobab/core/domain/image.ts';
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
-import { isHopelesslyLong, reservedTokens } from '@baobab/core/domain/text-size.ts';
+import { isHopelesslyLong, mostInputTokens, mostTokens, reservedTokens } from '@baobab/core/domain/text-size.ts';
 import type { EmbeddingInput, EmbeddingResult, ImageInput } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { fieldText } from '@baobab/core/errors/fields.ts';
@@ -35,6 +36,9 @@ export interface EmbeddingsService {
 /** With the two special tokens that most encoders add. No input uses more than the context. */
 const reservedInputTokens = (input: Exclude<CommandInput, ImageReference>, contextLength: number): number =>
   Math.min((typeof input === 'string' ? reservedTokens(input) : input.length) + 2, contextLength);
+
+const mostTokensOf = (input: Exclude<CommandInput, ImageReference>, contextLength: number): number =>
+  mostInputTokens(typeof input === 'string' ? mostTokens(input) : input.length, contextLength);
 
 /** Engines add tokens of their own and report exact numbers; inputs this far above the limit are not sent to them. */
 const HOPELESS_EXCESS = 2;
@@ -87,9 +91,26 @@ export function createEmbeddings({ inference, images }: EmbeddingsDependencies):
 
       const boundsOf = ({ contextLength }: ModelEntry): Bounds => {
         let tokens = 0;
+        let promptTokens = 0;
+        let images = 0;
+        for (const input of inputs) {
+          if (isImage(input)) images += 1;
+          else {
+            tokens += reservedInputTokens(input, contextLength);
+            promptTokens += mostTokensOf(input, contextLength);
+          }
+        }
+        if (checked.length === 0) tokens += images * UNKNOWN_IMAGE_TOKENS;
         for (const image of checked) tokens += image.tokens;
-        for (const input of inputs) if (!isImage(input)) tokens += reservedInputTokens(input, contextLength);
-        return { tokens, used: { promptTokens: tokens } };
+        return { tokens, most: { promptTokens: promptTokens + images * MAX_IMAGE_TOKENS } };
+      };
+
+      const readImages = async (references: readonly ImageReference[]): Promise<Disposable> => {
+        const accountId = call.principal.account.id;
+        checked = await images.check(accountId, references);
+        const found = await images.load(accountId, checked);
+        loaded = found.inputs;
+        return found;
       };
 
       return inference.run(call, {
@@ -101,29 +122,21 @@ export function createEmbeddings({ inference, images }: EmbeddingsDependencies):
             throw errors.tooManyInputs(['inputs'], inputs.length, MAX_EMBEDDING_INPUTS);
           refuseTooLong(inputs, entry.contextLength);
           checkDimensions(entry, dimensions);
-          const references = inputs.filter(isImage);
-          if (references.length === 0) return boundsOf(entry);
-          checkVision(entry, references);
-          return images.check(call.principal.account.id, references).then((found) => {
-            checked = found;
-            return boundsOf(entry);
-          });
+          checkVision(entry, inputs.filter(isImage));
+          return boundsOf(entry);
         },
 
         read() {
-          if (checked.length === 0) return undefined;
-          return images.load(call.principal.account.id, checked).then((found) => {
-            loaded = found.inputs;
-            return found;
-          });
+          const references = inputs.filter(isImage);
+          return references.length === 0 ? undefined : readImages(references);
         },
 
         async run(session) {
           const embedding = session.capability('embedding');
           const result = await embedding.embed({ inputs: withImages(inputs, loaded), dimensions }, session.context);
-          const promptTokens = result.tokens.reduce((sum, tokens) => sum + tokens, 0);
-          const settled = session.settle({ promptTokens }, { region: result.servedRegion });
-          const answer = write(result, promptTokens);
+          const tokens = result.tokens.reduce((sum, count) => sum + count, 0);
+          const settled = session.settle({ promptTokens: tokens }, { region: result.servedRegion });
+          const answer = write(result, session.billed?.promptTokens ?? tokens);
           // Awaited later, or never if the ledger write fails first: prevents an unhandled rejection.
           if (answer instanceof Promise) answer.catch(() => {});
           await settled;

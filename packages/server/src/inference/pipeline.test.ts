@@ -1,121 +1,12 @@
-import type { ModelEntry, ResolvedModel } from '@baobab/core/domain/model.ts';
-import type { ApiKey } from '@baobab/core/domain/principal.ts';
-import type { EngineModel } from '@baobab/core/engine/engine.ts';
 import { scriptedChat } from '@baobab/core/engine/testing/pulled-generation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { LedgerRow } from '@baobab/core/ports/ledger.ts';
 import { describe, expect, it } from 'vitest';
-import { account, apiKey } from '../../../../test/contracts/key-fixtures.ts';
-import { createMemoryCounters } from '../adapters/counters/memory.ts';
-import { createMetering } from '../metering/metering.ts';
-import type { Bill, InferenceCall, InferenceObserver } from './call.ts';
+import type { Bill, InferenceObserver } from './call.ts';
 import { createChat } from './chat.ts';
-import { createLimits } from './limits/limits.ts';
-import { type BilledWork, createInference } from './pipeline.ts';
-import type { InferenceSession } from './session.ts';
+import type { BilledWork } from './pipeline.ts';
+import { ANY, noImages, setUp } from './testing/pipeline-setup.ts';
 import { createTranscriptions } from './transcriptions.ts';
-
-const usual = { rpm: 600, tpm: 200_000 };
-const defaults = {
-  chat: usual,
-  audio: usual,
-  embedding: usual,
-  rerank: usual,
-  concurrency: 0,
-  budgetWarningPercent: 80,
-};
-const unlimited = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
-const noImages = {
-  check: async () => [],
-  load: async () => ({ inputs: [], [Symbol.dispose]() {} }),
-};
-
-/** A model of any modality. A completion token is 1 000 nano-dollars, a prompt token 1, a second of audio 1 000. */
-const entry = {
-  slug: 'acme/one',
-  modality: 'chat',
-  contextLength: 32_768,
-  maxOutputTokens: null,
-  limits: undefined,
-  capabilities: {},
-  pricing: { promptPerMillion: 0.001, completionPerMillion: 1, cacheReadPerMillion: null, audioPerMinute: 0.00006 },
-} as unknown as ModelEntry;
-/** Ten times the price. */
-const second = {
-  ...entry,
-  slug: 'acme/two',
-  pricing: { promptPerMillion: 0.01, completionPerMillion: 10, cacheReadPerMillion: null, audioPerMinute: null },
-} as ModelEntry;
-const version = { version: '2026-01-31', deprecatedAt: null } as ModelEntry['versions'][number];
-
-function setUp({ key, engine = {} }: { key?: Partial<ApiKey>; engine?: Partial<EngineModel> } = {}) {
-  const rows: LedgerRow[] = [];
-  const steps: string[] = [];
-  const ledger = {
-    /** Set by a test that wants to hold commits back. */
-    held: undefined as Promise<void> | undefined,
-    async append(more: readonly LedgerRow[]) {
-      await ledger.held;
-      return more.map((row) => {
-        const isNew = !rows.some(({ billingId }) => billingId === row.billingId);
-        if (isNew) rows.push(row);
-        return isNew;
-      });
-    },
-    async appendFresh(more: readonly LedgerRow[]) {
-      await ledger.append(more);
-    },
-  };
-  const clock = { now: () => Date.UTC(2026, 10, 15) };
-  const usage = { query: async () => [], spentNanoUsd: async () => 0n };
-  const inference = createInference({
-    catalog: {
-      resolve: (reference: string, { regionPin }: { regionPin: string | undefined }) => ({
-        reference,
-        entry: reference === 'acme/two' ? second : entry,
-        version,
-        regionPin,
-      }),
-    } as never,
-    limits: createLimits({
-      counters: createMemoryCounters(),
-      usage,
-      clock,
-      identity: { ownerId: 'test', leaseMs: 15_000 },
-      defaults,
-    }),
-    metering: createMetering({ ledger, clock }),
-    engines: {
-      async acquire({ entry: { slug } }: ResolvedModel) {
-        steps.push(`acquire ${slug}`);
-        return {
-          engine: engine as EngineModel,
-          region: 'local',
-          [Symbol.dispose]: () => void steps.push(`release ${slug}`),
-        };
-      },
-    },
-    region: 'local',
-    batchLimitFactor: 1,
-    clock,
-  });
-  const principal = { account: account({ monthlyBudgetNanoUsd: null }), key: apiKey({ ...unlimited, ...key }) };
-  let requests = 0;
-  const call = (changes: Partial<InferenceCall> = {}): InferenceCall => ({
-    requestId: `req_${requests++}`,
-    principal,
-    regionPin: undefined,
-    signal: new AbortController().signal,
-    priority: 'interactive',
-    endpoint: '/v1/x',
-    ...changes,
-  });
-  const run = <T>(changes: Partial<InferenceCall>, work: (session: InferenceSession) => Promise<T>, tokens = 0) => {
-    const bound = () => ({ tokens, used: {} });
-    return inference.run(call(changes), { modality: 'chat', model: 'acme/one', bound, run: work });
-  };
-  return { rows, steps, ledger, inference, call, run };
-}
 
 const billed = (rows: readonly LedgerRow[]) =>
   rows.map(({ billingId, completionTokens, status }) => [billingId, completionTokens, status]);
@@ -195,7 +86,7 @@ describe('the stages', () => {
       model: 'acme/one',
       bound() {
         steps.push('bound');
-        return { tokens: 0, used: {} };
+        return { tokens: 0, most: ANY };
       },
       async read() {
         steps.push('read');
@@ -215,7 +106,7 @@ describe('the stages', () => {
     await inference.run(call({ observer }), work);
     await inference.idle();
     expect(steps.splice(0)).toEqual([
-      ...['bound', 'decided, 0 left', 'read', 'acquire acme/one', 'run'],
+      ...['bound', 'decided, 0 left', 'read', 'bound', 'acquire acme/one', 'run'],
       ...['bill of 1000 for acme/one', 'settled 1', 'release acme/one', 'forget', 'ended'],
     ]);
     await expect(inference.run(call({ observer }), work)).rejects.toMatchObject({ code: 'rpm_exceeded' });
@@ -229,7 +120,8 @@ describe('a fallback', () => {
   const used = { promptTokens: 0, completionTokens: 5 };
   const work = (run: BilledWork<string>['run'], most = 0): BilledWork<string> => ({
     ...{ modality: 'chat', model: 'acme/one', fallbacks: ['acme/two'], run },
-    bound: () => ({ tokens: most, used: { completionTokens: most } }),
+    bound: () => ({ tokens: most, most: { promptTokens: 0, completionTokens: Math.max(most, 100) } }),
+    reserve: () => ({ completionTokens: most }),
   });
 
   it('answers when the model before it cannot, and is billed at its own price', async () => {
@@ -332,7 +224,8 @@ describe('estimates', () => {
       { promptTokens: 25_000, completionTokens: 0, cachedTokens: 0 },
     );
     const { call, inference, rows } = setUp({
-      key: { monthlyBudgetNanoUsd: 60_000 },
+      // Each may use the whole context, and has a token of 1 000.
+      key: { monthlyBudgetNanoUsd: 70_000 },
       engine: { chat },
     });
     const service = createChat({ inference, images: noImages, documents: { read: async () => [] } });

@@ -2,36 +2,42 @@ import { mayAskNextModel } from '@baobab/core/domain/attempts.ts';
 import { type Consumption, consumptionOf } from '@baobab/core/domain/measures.ts';
 import type { Modality, ModelEntry, ResolvedModel } from '@baobab/core/domain/model.ts';
 import { costNanoUsd } from '@baobab/core/domain/pricing.ts';
-import type { Account, Principal } from '@baobab/core/domain/principal.ts';
+import { type Account, hasBudget, type Principal } from '@baobab/core/domain/principal.ts';
 import type { CallContext, EngineLease } from '@baobab/core/engine/engine.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { toClientError } from '@baobab/core/errors/store-unavailable.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Metered, Metering } from '../metering/metering.ts';
 import type { Caller, InferenceCall, ModelLimitStatus } from './call.ts';
-import type { Admission, Limits } from './limits/limits.ts';
+import type { Decision } from './limits/admitted.ts';
+import type { Limits } from './limits/limits.ts';
 import type { LimitedSeries } from './limits/series.ts';
+import { Reservation } from './reservation.ts';
 import { BilledSession, type InferenceSession } from './session.ts';
 
-/** The most that a request is expected to use. */
 export interface Bounds {
-  /** Taken from the token limit at once and corrected at the end. */
+  /** An estimate. Taken from the token limit at once and corrected at the end. */
   tokens: number;
-  /** Its price is reserved in the budgets until the real one is known. */
-  used: Partial<Consumption>;
+  /** No request can use more, whatever an upstream says. Nothing: it is free. */
+  most: Partial<Consumption>;
 }
 
-/** What a billed request does. The pipeline calls the methods in this order, each once. */
+/** What a billed request does. The pipeline calls the methods in this order. */
 export interface BilledWork<Result> {
   readonly modality: Modality;
   /** As the client sent it. */
   readonly model: string;
   /** Models that get the same request, in this order, when the one before fails without having begun to answer. */
   readonly fallbacks?: readonly string[];
-  /** Throws what the client did wrong. */
-  bound(model: ResolvedModel): Bounds | Promise<Bounds>;
-  /** Reads what the engine needs besides the request. It is disposed of when the engine has ended. */
-  read?(): Promise<Disposable> | undefined;
+  /** Throws what the client did wrong. Called again when inputs were read, which may show more, and for each fallback. */
+  bound(model: ResolvedModel): Bounds;
+  /**
+   * What the budgets set aside until the real use is known: never less than will be used, unless the work asks for more as it goes. Called
+   * after `bound`, and only if a budget pays. Default: the most.
+   */
+  reserve?(model: ResolvedModel): Partial<Consumption>;
+  /** Reads what the engine needs besides the request, once it is admitted. It is disposed of when the engine has ended. */
+  read?(model: ResolvedModel): Promise<Disposable> | undefined;
   /** Runs the work and settles what it used. Called again for each fallback. */
   run(session: InferenceSession): Promise<Result>;
 }
@@ -93,26 +99,49 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     const fallbacks = work.fallbacks?.map((reference) => resolve(call, reference, work.modality));
 
     // Count and bound.
-    const bounding = work.bound(model);
-    const bounds = bounding instanceof Promise ? await bounding : bounding;
+    const bounds = work.bound(model);
+    let most = consumptionOf(bounds.most);
 
     // Limits and reservation: all of them or none.
     const startedAt = clock.now();
-    const deciding = admit(call, model, fallbacks, bounds);
+    const priceOf = dearest(call, model, fallbacks);
+    // What is free may run when a budget is spent.
+    const isBudgeted = hasBudget(call.principal) && priceOf(most) > 0;
+    const first = isBudgeted ? reservedBy(work, model, most) : undefined;
+    const deciding = limits.admit({
+      ...seriesOf(call.principal, model),
+      admissionId: call.requestId,
+      // Batches do not count against the interactive limits.
+      batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
+      estimatedTokens: bounds.tokens,
+      estimatedCostNanoUsd: first && priceOf(first),
+    });
     const admission = deciding instanceof Promise ? await deciding : deciding;
     if (!admission.admitted) {
       call.observer?.decided?.(factsOf(model, admission));
       throw admission.error;
     }
+    let reservation = first && new Reservation({ admitted: admission, priceOf, first });
 
     let inputs: Disposable | undefined;
     let session: BilledSession | undefined;
     try {
       call.observer?.decided?.(factsOf(model, admission));
 
-      // Read inputs.
-      const reading = work.read?.();
-      if (reading !== undefined) inputs = await reading;
+      // Read inputs, and count again what they have shown.
+      const reading = work.read?.(model);
+      if (reading !== undefined) {
+        inputs = await reading;
+        const found = work.bound(model);
+        most = consumptionOf(found.most);
+        const all = first && reservedBy(work, model, most);
+        const refusal = await admission.extend({
+          tokens: Math.max(0, found.tokens - bounds.tokens),
+          costNanoUsd: first && all ? Math.max(0, priceOf(all) - priceOf(first)) : 0,
+        });
+        if (refusal !== undefined) throw refusal;
+        reservation = all && new Reservation({ admitted: admission, priceOf, first: all });
+      }
 
       // Engine.
       const context = contextOf(call);
@@ -121,12 +150,13 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
         try {
           const acquiring = engines.acquire(model, context, model.regionPin);
           lease = acquiring instanceof Promise ? await acquiring : acquiring;
-          session = new BilledSession({ call, model, context, lease, startedAt, metering, clock });
+          session = new BilledSession({ call, model, context, lease, most, reservation, startedAt, metering, clock });
           return await work.run(session);
         } catch (error) {
           const next = fallbacks && mayFallBack(error, call, session) ? fallbacks.shift() : undefined;
           if (next === undefined) throw error;
           model = next;
+          most = consumptionOf(work.bound(model).most);
         } finally {
           lease?.[Symbol.dispose]();
         }
@@ -155,30 +185,6 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     // The requested region. The one that serves is chosen after the limits, and changes with load and failures.
     region: regionPin ?? ownRegion,
   });
-
-  /** The limits are those of the first model. The budgets reserve the price of the dearest. */
-  function admit(
-    call: InferenceCall,
-    model: ResolvedModel,
-    fallbacks: readonly ResolvedModel[] | undefined,
-    { tokens, used }: Bounds,
-  ): Admission | Promise<Admission> {
-    const most = consumptionOf(used);
-    let estimatedCostNanoUsd = costNanoUsd(most, model.entry.pricing, call.discountPercent);
-    if (fallbacks !== undefined) {
-      for (const { entry } of fallbacks) {
-        estimatedCostNanoUsd = Math.max(estimatedCostNanoUsd, costNanoUsd(most, entry.pricing, call.discountPercent));
-      }
-    }
-    return limits.admit({
-      ...seriesOf(call.principal, model),
-      admissionId: call.requestId,
-      // Batches do not count against the interactive limits.
-      batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
-      estimatedTokens: tokens,
-      estimatedCostNanoUsd,
-    });
-  }
 
   /** Resolves a model of any modality. */
   function resolveAny(caller: Caller, reference: string): ResolvedModel {
@@ -225,6 +231,23 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
   };
 }
 
+/** The price at the dearest of the models that may answer. */
+function dearest(
+  { discountPercent }: InferenceCall,
+  { entry }: ResolvedModel,
+  fallbacks: readonly ResolvedModel[] = [],
+) {
+  const others = fallbacks.map((fallback) => fallback.entry.pricing);
+  return (used: Consumption): number => {
+    let price = costNanoUsd(used, entry.pricing, discountPercent);
+    for (const pricing of others) price = Math.max(price, costNanoUsd(used, pricing, discountPercent));
+    return price;
+  };
+}
+
+const reservedBy = (work: BilledWork<unknown>, model: ResolvedModel, most: Consumption): Consumption =>
+  work.reserve === undefined ? most : consumptionOf(work.reserve(model));
+
 const contextOf = ({ requestId, signal, principal, priority, observer }: InferenceCall): CallContext => ({
   requestId,
   signal,
@@ -234,7 +257,7 @@ const contextOf = ({ requestId, signal, principal, priority, observer }: Inferen
   observer,
 });
 
-const factsOf = ({ entry, version }: ResolvedModel, { requests, tokens, budgetWarning }: Admission) => ({
+const factsOf = ({ entry, version }: ResolvedModel, { requests, tokens, budgetWarning }: Decision) => ({
   slug: entry.slug,
   version: version.version,
   deprecatedAt: version.deprecatedAt,

@@ -1,5 +1,5 @@
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
-import { isHopelesslyLong, QUARTERS_PER_TOKEN, tokenQuarters } from '@baobab/core/domain/text-size.ts';
+import { isHopelesslyLong, mostTokens, QUARTERS_PER_TOKEN, tokenQuarters } from '@baobab/core/domain/text-size.ts';
 import type { ChatMessage, ChatRequest } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 
@@ -19,28 +19,40 @@ function sumOfMessages(messages: readonly ChatMessage[], measure: Measure): numb
   return sum;
 }
 
-/** What a template adds to each message: four tokens. */
-const MESSAGE_OVERHEAD_QUARTERS = 16;
+/** What a template adds to each message. */
+const MESSAGE_OVERHEAD_TOKENS = 4;
 
-function promptQuarters(prompt: ChatRequest['prompt'], measure: Measure): number {
-  if ('text' in prompt) return measure(prompt.text);
-  if ('tokens' in prompt) return prompt.tokens.length * QUARTERS_PER_TOKEN;
-  return sumOfMessages(prompt.messages, measure) + prompt.messages.length * MESSAGE_OVERHEAD_QUARTERS;
+/** In the units of the measure, of which a token has `perToken`. */
+function sizeOf({ prompt, tools, toolChoice, format, stop }: ChatRequest, measure: Measure, perToken: number): number {
+  let size = 0;
+  if ('text' in prompt) size = measure(prompt.text);
+  else if ('tokens' in prompt) size = prompt.tokens.length * perToken;
+  else {
+    size = sumOfMessages(prompt.messages, measure) + prompt.messages.length * MESSAGE_OVERHEAD_TOKENS * perToken;
+  }
+  for (const part of [tools, toolChoice, format, stop]) {
+    if (part !== undefined) size += measure(JSON.stringify(part));
+  }
+  return size;
 }
 
-/** An estimate from the characters of everything that is sent to the engine: what is not counted could be used to pass a budget. */
-export const reservedPromptTokens = (request: ChatRequest): number => promptTokens(request, tokenQuarters);
+const inTokens = (quarters: number): number => Math.ceil(quarters / QUARTERS_PER_TOKEN);
+
+/** An estimate from the characters of everything that is sent to the engine: what is not counted could be used to pass a limit. */
+export const reservedPromptTokens = (request: ChatRequest): number =>
+  inTokens(sizeOf(request, tokenQuarters, QUARTERS_PER_TOKEN));
 
 /** As if all of it were English: few prompts have less. */
-export const fewestPromptTokens = (request: ChatRequest): number => promptTokens(request, charactersOf);
+export const fewestPromptTokens = (request: ChatRequest): number =>
+  inTokens(sizeOf(request, charactersOf, QUARTERS_PER_TOKEN));
 
-function promptTokens({ prompt, tools, toolChoice, format, stop }: ChatRequest, measure: Measure): number {
-  let quarters = promptQuarters(prompt, measure);
-  for (const part of [tools, toolChoice, format, stop]) {
-    if (part !== undefined) quarters += measure(JSON.stringify(part));
-  }
-  return Math.ceil(quarters / QUARTERS_PER_TOKEN);
-}
+/** The most that common templates add to a message: its role, its name and marks around them. */
+const MOST_MESSAGE_TOKENS = 16;
+
+/** No tokenizer makes more of what the client has sent. */
+export const mostPromptTokens = (request: ChatRequest): number =>
+  sizeOf(request, mostTokens, 1) +
+  ('messages' in request.prompt ? request.prompt.messages.length * MOST_MESSAGE_TOKENS : 0);
 
 /** Refuses prompts that cannot fit before they are queued: just tokenizing them would delay the requests of others. */
 export function checkPromptSize({ contextLength }: Pick<ModelEntry, 'contextLength'>, request: ChatRequest): void {

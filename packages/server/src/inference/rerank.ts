@@ -1,4 +1,4 @@
-import { isHopelesslyLong, QUARTERS_PER_TOKEN, tokenQuarters } from '@baobab/core/domain/text-size.ts';
+import { isHopelesslyLong, mostRankTokens, QUARTERS_PER_TOKEN, tokenQuarters } from '@baobab/core/domain/text-size.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { fieldText } from '@baobab/core/errors/fields.ts';
@@ -59,8 +59,8 @@ export function createRerank({ inference }: { inference: Pick<InferenceService, 
             (sum, text) => sum + tokenQuarters(text),
             tokenQuarters(query) * documents.length,
           );
-          const promptTokens = Math.ceil(quarters / QUARTERS_PER_TOKEN);
-          return { tokens: promptTokens, used: { promptTokens } };
+          const most = { promptTokens: mostRankTokens(query, documents, entry.contextLength) };
+          return { tokens: Math.ceil(quarters / QUARTERS_PER_TOKEN), most };
         },
 
         async run(session) {
@@ -71,7 +71,7 @@ export function createRerank({ inference }: { inference: Pick<InferenceService, 
             .sort((left, right) => right.score - left.score || left.index - right.index)
             .slice(0, topN ?? documents.length);
           await settled;
-          return { results, promptTokens: tokens };
+          return { results, promptTokens: session.billed?.promptTokens ?? tokens };
         },
       });
     },

@@ -1,4 +1,4 @@
-import { type Consumption, consumptionOf } from '@baobab/core/domain/measures.ts';
+import { atMost, type Consumption, consumptionOf } from '@baobab/core/domain/measures.ts';
 import type { ResolvedModel } from '@baobab/core/domain/model.ts';
 import { costNanoUsd } from '@baobab/core/domain/pricing.ts';
 import type { CallContext, EngineLease, EngineModel } from '@baobab/core/engine/engine.ts';
@@ -6,6 +6,7 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Metered, Metering } from '../metering/metering.ts';
 import type { InferenceCall } from './call.ts';
+import type { Reservation } from './reservation.ts';
 
 const ABILITIES = { chat: 'chat', embedding: 'embed', rerank: 'rank', transcription: 'transcribe' } as const;
 type Capability = keyof typeof ABILITIES;
@@ -15,8 +16,12 @@ export interface InferenceSession {
   readonly context: CallContext;
   /** Throws 503 when the engine of the model does not have it. */
   capability<Kind extends Capability>(kind: Kind): NonNullable<EngineModel[Kind]>;
+  /** What the budgets have set aside for the request. Undefined: none limits it. */
+  readonly reservation: Reservation | undefined;
   /** The model has begun to answer. Only the first call counts. */
   noteFirstToken(): void;
+  /** What was used as far as it is possible and paid, once it is settled. */
+  readonly billed: Consumption | undefined;
   /**
    * Writes the consumption to the ledger and resolves when it is durable. The answer must not end before. Only the first call
    * counts. A session that is never settled is not billed.
@@ -37,6 +42,9 @@ export interface BilledSessionOptions {
   model: ResolvedModel;
   context: CallContext;
   lease: EngineLease;
+  /** No run uses more. */
+  most: Consumption;
+  reservation: Reservation | undefined;
   startedAt: number;
   metering: Metering;
   clock: Clock;
@@ -51,8 +59,10 @@ const isFree = ({ wholeAnswersOnly }: InferenceCall, status: number): boolean =>
 /** A class: thousands of streams may be open. */
 export class BilledSession implements InferenceSession {
   readonly context: CallContext;
+  readonly reservation: Reservation | undefined;
   /** For the token limit. */
   limitTokens = 0;
+  billed: Consumption | undefined;
   /** Undefined: nothing to bill yet. */
   settled: Promise<Metered | undefined> | undefined;
   readonly #options: BilledSessionOptions;
@@ -60,6 +70,7 @@ export class BilledSession implements InferenceSession {
 
   constructor(options: BilledSessionOptions) {
     this.context = options.context;
+    this.reservation = options.reservation;
     this.#options = options;
   }
 
@@ -80,7 +91,7 @@ export class BilledSession implements InferenceSession {
   }
 
   settle(used: Partial<Consumption>, details: SettleDetails = {}): Promise<unknown> {
-    this.settled ??= this.#record(consumptionOf(used), details);
+    this.settled ??= this.#bill(atMost(consumptionOf(used), this.#options.most), details);
     return this.settled;
   }
 
@@ -89,14 +100,35 @@ export class BilledSession implements InferenceSession {
     return this.#options.clock.now() - this.#options.startedAt;
   }
 
-  #record(used: Consumption, details: SettleDetails): Promise<Metered | undefined> {
+  #bill(used: Consumption, details: SettleDetails): Promise<Metered | undefined> {
+    this.limitTokens = details.limitTokens ?? used.promptTokens + used.completionTokens;
+    this.billed = used;
+    if (isFree(this.#options.call, details.status ?? 200)) return Promise.resolve(undefined);
+    const { reservation } = this;
+    const covered = reservation?.cover(used) ?? true;
+    return reservation === undefined || covered === true
+      ? this.#record(used, details)
+      : this.#recordPaid(used, covered, reservation, details);
+  }
+
+  async #recordPaid(
+    used: Consumption,
+    covered: boolean | Promise<boolean>,
+    reservation: Reservation,
+    details: SettleDetails,
+  ): Promise<Metered> {
+    if (await covered) return this.#record(used, details);
+    await reservation.coverPart(used);
+    this.billed = reservation.paidPart(used);
+    return this.#record(this.billed, details);
+  }
+
+  #record(used: Consumption, details: SettleDetails): Promise<Metered> {
     const { call, model, lease, metering } = this.#options;
     const { slug, pricing } = model.entry;
     const { version } = model.version;
     const { status = 200, region = lease.region } = details;
     const { discountPercent, observer } = call;
-    this.limitTokens = details.limitTokens ?? used.promptTokens + used.completionTokens;
-    if (isFree(call, status)) return Promise.resolve(undefined);
     observer?.settled?.({
       slug,
       version,

@@ -5,6 +5,7 @@ import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { InferenceCall } from './call.ts';
 import type { Bounds, InferenceService } from './pipeline.ts';
+import { Steps } from './reservation.ts';
 import type { TimedSegment, TranscriptionEvent, WindowedTranscription } from './windowed-transcription.ts';
 
 export interface TranscriptionCommand<Source> {
@@ -18,13 +19,19 @@ export interface TranscriptionCommand<Source> {
 
 export type TranscriptionDone = Extract<TranscriptionEvent, { type: 'done' }>;
 
+export type BilledTranscription = TranscriptionDone & {
+  billedSeconds: number;
+  /** The budget was used up before the end of the audio. */
+  stoppedBy: 'budget' | undefined;
+};
+
 export interface TranscriptionsService<Source> {
   /** Resolves with the whole transcript when its usage is durable. `onSegment` gets each segment as it is ready. */
   transcribe(
     call: InferenceCall,
     command: TranscriptionCommand<Source>,
     onSegment?: (event: Extract<TranscriptionEvent, { type: 'segment' }>) => void | Promise<void>,
-  ): Promise<TranscriptionDone & { billedSeconds: number }>;
+  ): Promise<BilledTranscription>;
 }
 
 export interface TranscriptionsDependencies<Source> {
@@ -40,9 +47,15 @@ const BYTES_PER_SECOND = 16_000;
 /** Tokens per second of fast English speech. */
 const TOKENS_PER_SECOND = 4;
 
+/** Audio is reserved in steps as it is decoded: a small file can hold hours. */
+const STEP_SECONDS = 60;
+/** Longer files are refused by the decoder. */
+const MOST_SECONDS = 24 * 60 * 60;
+
+const estimatedSeconds = (bytes: number): number => billable(bytes / BYTES_PER_SECOND);
+
 function boundsOf(bytes: number): Bounds {
-  const audioSeconds = billable(bytes / BYTES_PER_SECOND);
-  return { tokens: audioSeconds * TOKENS_PER_SECOND, used: { audioSeconds } };
+  return { tokens: estimatedSeconds(bytes) * TOKENS_PER_SECOND, most: { audioSeconds: MOST_SECONDS } };
 }
 
 /** Token limits count the tokens of the transcript. Some upstreams do not report them. */
@@ -58,16 +71,30 @@ export function createTranscriptions<Source>({
         modality: 'audio',
         model: command.model,
         bound: () => boundsOf(command.bytes),
+        reserve: () => ({ audioSeconds: Math.min(STEP_SECONDS, estimatedSeconds(command.bytes)) }),
 
         async run(session) {
           const transcription = session.capability('transcription');
           let region: string | undefined;
           let limitTokens = 0;
+          let stoppedBy: 'budget' | undefined;
+          const { reservation } = session;
+          const steps =
+            reservation && new Steps(reservation, { measure: 'audioSeconds', size: STEP_SECONDS, most: MOST_SECONDS });
+          const allow = (may: boolean): boolean => {
+            if (!may) stoppedBy = 'budget';
+            return may;
+          };
+          const mayDecode = (seconds: number) => {
+            const may = steps?.mayUse(billable(seconds)) ?? true;
+            return may instanceof Promise ? may.then(allow) : allow(may);
+          };
           const running = windowed.transcribe({
             // The audio is read while it is transcribed, window by window.
             source: await command.source(),
             options: command.options,
             context: session.context,
+            mayDecode: steps && mayDecode,
             transcribe: async (request, windowContext) => {
               const result = await transcription.transcribe(request, windowContext);
               region = result.servedRegion;
@@ -80,7 +107,7 @@ export function createTranscriptions<Source>({
               if (event.type === 'done') {
                 const billedSeconds = billable(event.durationSeconds);
                 await session.settle({ audioSeconds: billedSeconds }, { region, limitTokens });
-                return { ...event, billedSeconds };
+                return { ...event, billedSeconds: session.billed?.audioSeconds ?? billedSeconds, stoppedBy };
               }
               limitTokens += tokensOf(event.segment);
               await onSegment?.(event);

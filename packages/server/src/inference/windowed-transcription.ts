@@ -5,6 +5,7 @@ import type {
   TranscriptionRequest,
   TranscriptionResult,
 } from '@baobab/core/engine/engine.ts';
+import type { MayDecode } from '@baobab/core/ports/file-readers.ts';
 
 /** At most 30 s of mono 16 kHz samples. */
 export interface AudioWindow {
@@ -13,8 +14,12 @@ export interface AudioWindow {
 }
 
 export interface WindowReader<Source> {
-  /** Yields windows in order as decoding proceeds, and returns the length of the audio. */
-  read(source: Source, context: CallContext): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
+  /** Yields windows in order as decoding proceeds, and returns the length of what was decoded. */
+  read(
+    source: Source,
+    context: CallContext,
+    mayDecode?: MayDecode,
+  ): AsyncGenerator<AudioWindow, { durationSeconds: number }>;
 }
 
 export interface WindowedTranscriptionDependencies<Source> {
@@ -32,6 +37,8 @@ export interface TranscriptionJob<Source> {
   transcribe(request: TranscriptionRequest, context: CallContext): Promise<TranscriptionResult>;
   options: Omit<TranscriptionRequest, 'samples'>;
   context: CallContext;
+  /** Asked before each part of the audio is decoded. Undefined: all of it may be. */
+  mayDecode?: MayDecode | undefined;
 }
 
 /** A segment with times relative to the whole audio. */
@@ -116,14 +123,14 @@ interface WindowResult {
 
 /** Yields results in the order of the windows, with a bounded number running. Returning early stops them all. */
 async function* windowResults<Source>(
-  { source, transcribe, options, context }: TranscriptionJob<Source>,
+  { source, transcribe, options, context, mayDecode }: TranscriptionJob<Source>,
   reader: WindowReader<Source>,
   windowsAtOnce: number,
 ): AsyncGenerator<WindowResult, { durationSeconds: number }> {
   const leave = new AbortController();
   const signal = AbortSignal.any([context.signal, leave.signal]);
   const own = { ...context, signal };
-  const windows = reader.read(source, own);
+  const windows = reader.read(source, own, mayDecode);
   const running: Promise<WindowResult>[] = [];
   let language = options.language;
 

@@ -27,7 +27,12 @@ export interface CollectedChoice {
   toolCalls: { id: string; name: string; arguments: string }[];
   logprobs: TokenLogprob[];
   finishReason: 'stop' | 'length' | 'tool_calls';
+  stoppedBy: 'budget' | undefined;
 }
+
+/** Beside the reason why an answer ended. Left out when nothing else has cut it. */
+export const stoppedByToWire = ({ stoppedBy }: { stoppedBy?: 'budget' | undefined }) =>
+  stoppedBy === undefined ? {} : { stopped_by: stoppedBy };
 
 const emptyChoice = (): CollectedChoice => ({
   text: '',
@@ -35,6 +40,7 @@ const emptyChoice = (): CollectedChoice => ({
   toolCalls: [],
   logprobs: [],
   finishReason: 'stop',
+  stoppedBy: undefined,
 });
 
 function collect(choice: CollectedChoice, event: ChatEvent): void {
@@ -54,6 +60,7 @@ function collect(choice: CollectedChoice, event: ChatEvent): void {
     }
     case 'end':
       choice.finishReason = event.reason;
+      choice.stoppedBy = event.stoppedBy;
       break;
   }
 }

@@ -41,6 +41,10 @@ export type SamplingBody = Static<typeof sampling> & {
   max_completion_tokens?: number | null;
 };
 
+export const StoppedBy = Type.Optional(
+  Type.Enum(['budget'], { description: 'Set if the budget was used up before the answer ended' }),
+);
+
 export const Usage = Type.Object({
   prompt_tokens: Type.Integer(),
   completion_tokens: Type.Integer(),

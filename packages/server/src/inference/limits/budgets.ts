@@ -1,6 +1,6 @@
-import type { Principal } from '@baobab/core/domain/principal.ts';
+import { hasBudget, type Principal } from '@baobab/core/domain/principal.ts';
 import { bucketBounds, bucketIndex } from '@baobab/core/domain/usage-window.ts';
-import type { Counters, UnreadBudget } from '@baobab/core/ports/counters.ts';
+import type { BudgetDemand, Counters, UnreadBudget } from '@baobab/core/ports/counters.ts';
 import type { SpendingQuery, UsageReader } from '@baobab/core/ports/usage.ts';
 
 /** What a key or an account may spend in one calendar month of UTC. */
@@ -22,6 +22,9 @@ export interface Budgets {
 }
 
 const NONE: readonly Budget[] = [];
+
+export const demandsOf = (budgets: readonly Budget[], reserveNanoUsd: number): BudgetDemand[] =>
+  budgets.map(({ id, limitNanoUsd, endsAt }) => ({ id, limitNanoUsd, reserveNanoUsd, expiresAt: endsAt }));
 
 export function createBudgets({ counters, usage }: { counters: Counters; usage: UsageReader }): Budgets {
   const reading = new Map<string, Promise<void>>();
@@ -48,7 +51,7 @@ export function createBudgets({ counters, usage }: { counters: Counters; usage: 
   return {
     of(principal, time) {
       const { account, key } = principal;
-      if (key.monthlyBudgetNanoUsd === null && account.monthlyBudgetNanoUsd === null) return NONE;
+      if (!hasBudget(principal)) return NONE;
       const month = bucketIndex('month', time);
       const { start, end } = bucketBounds('month', month);
       const budgets: Budget[] = [];

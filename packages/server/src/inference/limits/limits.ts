@@ -1,10 +1,8 @@
-import type { Principal } from '@baobab/core/domain/principal.ts';
 import type { DefaultLimits } from '@baobab/core/domain/rate-limits.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type {
   AdmissionAnswer,
-  AdmissionTicket,
   BudgetDemand,
   BudgetLevel,
   Counters,
@@ -13,7 +11,8 @@ import type {
 } from '@baobab/core/ports/counters.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
 import type { UsageReader } from '@baobab/core/ports/usage.ts';
-import { type Budget, createBudgets } from './budgets.ts';
+import { Admitted, type BudgetWarning, type Decision, type LimitStatus, type RateStatus } from './admitted.ts';
+import { type Budget, createBudgets, demandsOf } from './budgets.ts';
 import { refusal } from './refusal.ts';
 import { createSeriesLookup, type LimitedSeries, type Series } from './series.ts';
 
@@ -22,49 +21,11 @@ export interface LimitedRequest extends LimitedSeries {
   admissionId: string;
   /** Tokens of the prompt and a share of those that may be generated. */
   estimatedTokens: number;
-  /** Reserved in the budgets until the request is settled. */
-  estimatedCostNanoUsd: number;
+  /** Reserved in the budgets until the request is settled. Undefined: it is free, so it may run when they are spent. */
+  estimatedCostNanoUsd: number | undefined;
 }
 
-export interface RateStatus {
-  limit: number;
-  remaining: number;
-  /** Until the bucket is full. */
-  resetMs: number;
-}
-
-export interface BudgetWarning {
-  owner: Budget['owner'];
-  spentNanoUsd: number;
-  limitNanoUsd: number;
-  /** Percentage of the limit, rounded down. */
-  percent: number;
-}
-
-export interface LimitStatus {
-  requests: RateStatus;
-  tokens: RateStatus;
-}
-
-interface Decision extends LimitStatus {
-  /** Set when a monthly budget has passed the configured threshold. */
-  budgetWarning?: BudgetWarning | undefined;
-}
-
-export interface Settled {
-  /** Really used tokens of prompt and completion. */
-  tokens: number;
-  /** The result of `Metering.record`. Absent when nothing was billed. */
-  charge?: { costNanoUsd: number; time: number } | undefined;
-}
-
-export type Admission =
-  | (Decision & {
-      admitted: true;
-      /** Call it however the request ended. Only the first call counts. It never fails. */
-      settle(settled: Settled): void | Promise<void>;
-    })
-  | (Decision & { admitted: false; error: ApiError });
+export type Admission = Admitted | (Decision & { admitted: false; error: ApiError });
 
 export interface Limits {
   /** One round trip to the counters. Returns no promise when they are in memory and the budgets were read. */
@@ -85,12 +46,14 @@ export interface LimitsDependencies {
 }
 
 const NO_BUDGETS: readonly BudgetDemand[] = [];
+const NONE_LIMITED: readonly Budget[] = [];
 
 export function createLimits(dependencies: LimitsDependencies): Limits {
   const { counters, usage, clock, identity, defaults, onError = () => {} } = dependencies;
   const { ownerId: owner, leaseMs } = identity;
   const budgets = createBudgets({ counters, usage });
   const seriesOf = createSeriesLookup(defaults);
+  const own = { counters, budgets, clock, onError };
 
   return {
     async status(request) {
@@ -109,9 +72,9 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
     admit(request) {
       const { principal, estimatedCostNanoUsd: reserveNanoUsd } = request;
       const series = seriesOf(request);
-      const limited = budgets.of(principal, clock.now());
+      const limited = reserveNanoUsd === undefined ? NONE_LIMITED : budgets.of(principal, clock.now());
       const tokens = { amount: request.estimatedTokens, buckets: series.tokenBuckets };
-      const budgetDemands = limited.length === 0 ? NO_BUDGETS : demandsOf(limited, reserveNanoUsd);
+      const budgetDemands = limited.length === 0 ? NO_BUDGETS : demandsOf(limited, reserveNanoUsd ?? 0);
       const ask = () => {
         const now = clock.now();
         return counters.admit({
@@ -150,43 +113,22 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
     const tokens = tightest(series.tokenBuckets, answer.tokens);
     const budgetWarning = warningOf(answer.budgets, limited, defaults.budgetWarningPercent);
     if (answer.kind === 'admitted') {
-      const settle = settleOnce(answer.ticket, request.principal);
-      return { requests, tokens, budgetWarning, admitted: true, settle };
+      const { ticket } = answer;
+      const { principal, modality } = request;
+      const decision = { requests, tokens, budgetWarning };
+      return new Admitted(own, { ticket, principal, modality, series, limited, decision });
     }
     const error = refusal(answer, {
       modality: request.modality,
       series,
       tokens: request.estimatedTokens,
       budgets: limited,
-      reserveNanoUsd: request.estimatedCostNanoUsd,
+      reserveNanoUsd: request.estimatedCostNanoUsd ?? 0,
       now: clock.now(),
     });
     return { requests, tokens, budgetWarning, admitted: false, error };
   }
-
-  /** Lives as long as the request, so it holds no more than it needs. */
-  function settleOnce(ticket: AdmissionTicket, principal: Principal): (ended: Settled) => void | Promise<void> {
-    let settled = false;
-    return ({ tokens, charge }) => {
-      if (settled) return undefined;
-      settled = true;
-      try {
-        const counted = counters.settle(ticket, {
-          now: clock.now(),
-          tokens,
-          charge: charge && { budgets: budgets.charged(principal, charge.time), nanoUsd: charge.costNanoUsd },
-        });
-        return counted instanceof Promise ? counted.catch(onError) : undefined;
-      } catch (error) {
-        onError(error);
-        return undefined;
-      }
-    };
-  }
 }
-
-const demandsOf = (budgets: readonly Budget[], reserveNanoUsd: number): BudgetDemand[] =>
-  budgets.map(({ id, limitNanoUsd, endsAt }) => ({ id, limitNanoUsd, reserveNanoUsd, expiresAt: endsAt }));
 
 /** Clients see the bucket that has the least left. */
 function tightest(buckets: readonly RateBucket[], levels: readonly RateLevel[]): RateStatus {

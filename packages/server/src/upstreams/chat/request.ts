@@ -3,9 +3,12 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { Upstream } from '../routing/upstream.ts';
 import { wireMessage, wireTool } from './wire.ts';
 
-/** Whether the upstream is asked for a stream. A client that waits for the whole answer needs none, unless it counts tokens with every chunk. */
-export const isStreamed = ({ wholeAnswer }: ChatRequest, { dialect }: Upstream): boolean =>
-  !wholeAnswer || dialect.countsEveryChunk;
+/**
+ * Whether the upstream is asked for a stream. A client that waits for the whole answer needs none, unless the upstream counts tokens with
+ * every chunk, or they have to be known.
+ */
+export const isStreamed = ({ wholeAnswer, counted }: ChatRequest, { dialect }: Upstream): boolean =>
+  !wholeAnswer || counted === true || dialect.countsEveryChunk;
 
 /** The body of a chat or completion request. */
 export function chatBody(request: ChatRequest, upstream: Upstream, accountId: string): string {

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
 import { anyMembers, label, listOf, shortText, text } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
-import { samplingFields, Usage } from '../../generation/schema.ts';
+import { StoppedBy, samplingFields, Usage } from '../../generation/schema.ts';
 
 const TextPart = Type.Object({ type: Type.Literal('text'), text: text() });
 const ImagePart = Type.Object({
@@ -163,6 +163,7 @@ export const ChatCompletionResponse = Type.Object({
       }),
       logprobs: Type.Union([Type.Unknown(), Type.Null()]),
       finish_reason: Type.Enum(['stop', 'length', 'tool_calls']),
+      stopped_by: StoppedBy,
     }),
   ),
   usage: Usage,

@@ -1,6 +1,12 @@
 import type { ChatEvent, TokenLogprob, TokenUsage } from '@baobab/core/engine/engine.ts';
 import type { Static } from 'typebox';
-import { type ChoicesOptions, ChoicesWriter, type CollectedChoice, usageToWire } from '../../generation/choices.ts';
+import {
+  type ChoicesOptions,
+  ChoicesWriter,
+  type CollectedChoice,
+  stoppedByToWire,
+  usageToWire,
+} from '../../generation/choices.ts';
 import type { ChatCompletionResponse } from './schema.ts';
 
 const logprobToWire = ({ token, bytes, logprob, top }: TokenLogprob) => ({
@@ -32,7 +38,10 @@ const choiceToWire = (choice: CollectedChoice, index: number, withLogprobs: bool
   },
   logprobs: withLogprobs ? logprobsToWire(choice.logprobs) : null,
   finish_reason: choice.finishReason,
+  ...stoppedByToWire(choice),
 });
+
+const STOPPED = ',"stopped_by":"budget"';
 
 /** Writes chat completions. The parts that all chunks of a stream share are built once. */
 export class CompletionWriter extends ChoicesWriter<Static<typeof ChatCompletionResponse>> {
@@ -81,7 +90,7 @@ export class CompletionWriter extends ChoicesWriter<Static<typeof ChatCompletion
         return this.#opening(index) + this.#write(index, `{"tool_calls":[${JSON.stringify(call)}]}`, 'null');
       }
       case 'end':
-        return this.#opening(index) + this.#write(index, '{}', `"${event.reason}"`);
+        return this.#opening(index) + this.#write(index, '{}', `"${event.reason}"${event.stoppedBy ? STOPPED : ''}`);
     }
   }
 

@@ -2,7 +2,7 @@ import type { ChatEvent, ChatRequest, TokenLogprob, TokenUsage } from '@baobab/c
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Static } from 'typebox';
 import type { ChatCommand } from '../../../inference/chat-command.ts';
-import { ChoicesWriter, type CollectedChoice, usageToWire } from '../../generation/choices.ts';
+import { ChoicesWriter, type CollectedChoice, stoppedByToWire, usageToWire } from '../../generation/choices.ts';
 import type { GenerationEndpoint } from '../../generation/endpoint.ts';
 import { generationFieldNames, refuseOversized, samplingOf } from '../../generation/request.ts';
 import { type CompletionBody, CompletionRequest, type CompletionResponse } from './schema.ts';
@@ -73,6 +73,7 @@ export class TextWriter extends ChoicesWriter<Static<typeof CompletionResponse>>
         text: choice.text,
         logprobs: this.withLogprobs ? logprobsToWire(choice.logprobs) : null,
         finish_reason: reasonOf(choice.finishReason),
+        ...stoppedByToWire(choice),
       })),
       usage: usageToWire(usage),
     };
@@ -87,7 +88,8 @@ export class TextWriter extends ChoicesWriter<Static<typeof CompletionResponse>>
       return this.#write([{ index, text: event.text, logprobs, finish_reason: null }], null);
     }
     if (event.type === 'end') {
-      return this.#write([{ index, text: '', logprobs: null, finish_reason: reasonOf(event.reason) }], null);
+      const end = { index, text: '', logprobs: null, finish_reason: reasonOf(event.reason) };
+      return this.#write([{ ...end, ...stoppedByToWire(event) }], null);
     }
     return '';
   }

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { shortText, text, tokenIds } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
-import { samplingFields, Usage } from '../../generation/schema.ts';
+import { StoppedBy, samplingFields, Usage } from '../../generation/schema.ts';
 
 export const CompletionRequest = Type.Object({
   model: shortText({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
@@ -32,6 +32,7 @@ export const CompletionResponse = Type.Object({
       text: Type.String(),
       logprobs: Type.Union([Type.Unknown(), Type.Null()]),
       finish_reason: Type.Enum(['stop', 'length']),
+      stopped_by: StoppedBy,
     }),
   ),
   usage: Usage,

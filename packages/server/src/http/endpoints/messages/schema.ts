@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import { commonErrors, inferenceErrors } from '../../answer/error-schema.ts';
 import { anyMembers, label, listOf, shortText, text } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
+import { StoppedBy } from '../../generation/schema.ts';
 
 const Source = Type.Object({
   type: shortText({ description: '`base64`, `text`, `url` or `file`' }),
@@ -111,6 +112,7 @@ export const MessageObject = Type.Object({
   content: Type.Array(Type.Unknown(), { description: 'Blocks of type `thinking`, `text` and `tool_use`' }),
   stop_reason: Type.Union([Type.Enum(['end_turn', 'max_tokens', 'stop_sequence', 'tool_use']), Type.Null()]),
   stop_sequence: Type.Union([Type.String(), Type.Null()]),
+  stopped_by: StoppedBy,
   usage: Type.Object({
     input_tokens: Type.Integer(),
     output_tokens: Type.Integer(),

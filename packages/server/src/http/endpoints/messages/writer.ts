@@ -86,7 +86,8 @@ export function createMessageWriter(id: string, body: CreateMessageBody): Answer
     return text === '' ? written : written + event('content_block_delta', { index: open.index, delta });
   }
 
-  function stop({ reason, stopSequence }: EndEvent): void {
+  function stop({ reason, stopSequence, stoppedBy }: EndEvent): void {
+    if (stoppedBy !== undefined) message.stopped_by = stoppedBy;
     const isStopped = stopSequence !== undefined && body.stop_sequences?.includes(stopSequence);
     message.stop_sequence = isStopped ? stopSequence : null;
     if (reason === 'tool_calls') message.stop_reason = 'tool_use';
@@ -119,10 +120,9 @@ export function createMessageWriter(id: string, body: CreateMessageBody): Answer
     },
     end(usage) {
       message.usage = usageToWire(usage);
-      const { stop_reason, stop_sequence } = message;
-      return (
-        event('message_delta', { delta: { stop_reason, stop_sequence }, usage: message.usage }) + event('message_stop')
-      );
+      const { stop_reason, stop_sequence, stopped_by } = message;
+      const delta = { stop_reason, stop_sequence, stopped_by };
+      return event('message_delta', { delta, usage: message.usage }) + event('message_stop');
     },
     fail: (error, requestId) => `event: error\ndata: ${JSON.stringify(errorToWire(error, requestId))}\n\n`,
     answer: () => message,

@@ -2,6 +2,7 @@ import { RESPONSE_STATUSES } from '@baobab/core/domain/response.ts';
 import { type Static, Type } from 'typebox';
 import { anyMembers, label, listOf, text as longText, Metadata, pathText, shortText } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
+import { StoppedBy } from '../../generation/schema.ts';
 
 /** A part of a message or of a tool's output. Which fields it needs depends on its type; see `content.ts`. */
 const ContentPart = Type.Object({
@@ -237,6 +238,7 @@ export const ResponseObject = Type.Object({
   status: Type.Enum([...RESPONSE_STATUSES]),
   error: nullable(Type.Object({ code: Type.String(), message: Type.String() })),
   incomplete_details: nullable(Type.Object({ reason: Type.String() })),
+  stopped_by: StoppedBy,
   model: Type.String(),
   output: Type.Array(Type.Unknown(), {
     description: 'Items of type `reasoning`, `message`, `function_call` and `custom_tool_call`',

@@ -3,6 +3,7 @@ import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Static } from 'typebox';
 import type { ResponseHead, ResponseWriter } from '../../../services/responses/response-format.ts';
+import { stoppedByToWire } from '../../generation/choices.ts';
 import { wantsLogprobs } from './command.ts';
 import type { ItemEvent } from './open-items.ts';
 import { OutputItems } from './output-items.ts';
@@ -143,7 +144,10 @@ export class ResponseEventWriter implements ResponseWriter<WireResponse> {
 
   take(_choice: number, event: ChatEvent): string {
     const begun = this.#begin();
-    if (event.type === 'end') this.#isCut = event.reason === 'length';
+    if (event.type === 'end') {
+      this.#isCut = event.reason === 'length';
+      Object.assign(this.#response, stoppedByToWire(event));
+    }
     if (event.type === 'reasoning-delta') this.#written.reasoning += event.text.length;
     if (event.type === 'text-delta') this.#written.answer += event.text.length;
     if (event.type === 'tool-call-delta') this.#written.answer += event.argumentsDelta.length;

@@ -1,4 +1,5 @@
-import type { TranscriptionDone } from '../../../inference/transcriptions.ts';
+import type { BilledTranscription } from '../../../inference/transcriptions.ts';
+import { stoppedByToWire } from '../../generation/choices.ts';
 import type { TranscriptionBody } from './schema.ts';
 
 /** Subtitles in the SubRip and WebVTT formats. */
@@ -48,17 +49,18 @@ const escapeVtt = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<'
 
 /** Wire shapes of transcripts. */
 
-type Done = TranscriptionDone & { billedSeconds: number };
-
 const languageNames = new Intl.DisplayNames(['en'], { type: 'language' });
 
 /** OpenAI's clients expect the English name here: `swahili`. */
 const languageName = (code: string | undefined): string =>
   code === undefined ? 'unknown' : (languageNames.of(code) ?? code).toLowerCase();
 
-export const durationUsage = (done: Done) => ({ type: 'duration' as const, seconds: done.billedSeconds });
+export const durationUsage = (done: BilledTranscription) => ({
+  type: 'duration' as const,
+  seconds: done.billedSeconds,
+});
 
-function verbose(done: Done, granularities: readonly string[]) {
+function verbose(done: BilledTranscription, granularities: readonly string[]) {
   return {
     task: 'transcribe',
     language: languageName(done.language),
@@ -89,6 +91,7 @@ function verbose(done: Done, granularities: readonly string[]) {
           })),
         }
       : {}),
+    ...stoppedByToWire(done),
     usage: durationUsage(done),
   };
 }
@@ -98,7 +101,7 @@ export interface TranscriptAnswer {
   body: string;
 }
 
-export function transcriptAnswer(done: Done, request: TranscriptionBody): TranscriptAnswer {
+export function transcriptAnswer(done: BilledTranscription, request: TranscriptionBody): TranscriptAnswer {
   const json = (value: unknown) => ({ type: 'application/json; charset=utf-8', body: JSON.stringify(value) });
   const text = (body: string) => ({ type: 'text/plain; charset=utf-8', body });
   switch (request.response_format) {
@@ -111,6 +114,6 @@ export function transcriptAnswer(done: Done, request: TranscriptionBody): Transc
     case 'verbose_json':
       return json(verbose(done, request.timestamp_granularities ?? []));
     default:
-      return json({ text: done.text, usage: durationUsage(done) });
+      return json({ text: done.text, ...stoppedByToWire(done), usage: durationUsage(done) });
   }
 }

@@ -8,6 +8,7 @@ import type { TranscriptionCommand, TranscriptionsService } from '../../../infer
 import type { FilesService } from '../../../services/files/files.ts';
 import { inferenceErrors } from '../../answer/error-schema.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
+import { stoppedByToWire } from '../../generation/choices.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { durationUsage, transcriptAnswer } from './answer.ts';
@@ -70,7 +71,10 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
     };
     const call = inferenceCall(request, reply, ENDPOINT);
     if (!body.stream) {
-      const { type, body: text } = transcriptAnswer(await transcriptions.transcribe(call, command), body);
+      const done = await transcriptions.transcribe(call, command);
+      const { type, body: text } = transcriptAnswer(done, body);
+      // Texts and subtitles have no field for it.
+      if (done.stoppedBy !== undefined) reply.header('x-stopped-by', done.stoppedBy);
       return reply.type(type).send(text);
     }
     const event = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`;
@@ -78,7 +82,8 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
       const done = await transcriptions.transcribe(call, command, ({ delta }) =>
         events.write(event({ type: 'transcript.text.delta', delta })),
       );
-      const last = { type: 'transcript.text.done', text: done.text, usage: durationUsage(done) };
+      const usage = durationUsage(done);
+      const last = { type: 'transcript.text.done', text: done.text, ...stoppedByToWire(done), usage };
       return `${event(last)}data: [DONE]\n\n`;
     });
   }
@@ -93,14 +98,18 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
         `The file '${file.id}' has the purpose '${file.purpose}'; upload it with 'transcription'.`,
       );
     }
-    await files.attach(file, request.id);
+    let isAttached = false;
     try {
       return await answer(request, reply, body, {
-        source: async () => ({ stream: await files.open(file) }),
+        async source() {
+          isAttached = true;
+          await files.attach(file, request.id);
+          return { stream: await files.open(file) };
+        },
         bytes: file.bytes,
       });
     } finally {
-      await files.detach(request.id);
+      if (isAttached) await files.detach(request.id);
     }
   }
 

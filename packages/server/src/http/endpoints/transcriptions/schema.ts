@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
 import { listOf, shortText } from '../../body/bounded.ts';
+import { StoppedBy } from '../../generation/schema.ts';
 
 const RESPONSE_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json'] as const;
 
@@ -68,9 +69,11 @@ export type TranscriptionBody = Static<typeof TranscriptionRequest>;
 export const TranscriptionResponse = Type.Object(
   {
     text: Type.String(),
+    stopped_by: StoppedBy,
     usage: Type.Object({ type: Type.Literal('duration'), seconds: Type.Integer() }),
   },
   {
-    description: 'verbose_json adds task, language, duration, segments and words; text, srt and vtt answer plain text',
+    description:
+      'verbose_json adds task, language, duration, segments and words; text, srt and vtt answer plain text, with the header `x-stopped-by` instead of `stopped_by`',
   },
 );

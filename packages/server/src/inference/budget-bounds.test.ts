@@ -1,0 +1,313 @@
+import type { ChatEvent, EngineModel } from '@baobab/core/engine/engine.ts';
+import { scriptedChat } from '@baobab/core/engine/testing/pulled-generation.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { LedgerRow } from '@baobab/core/ports/ledger.ts';
+import { describe, expect, it } from 'vitest';
+import { createChat } from './chat.ts';
+import type { ChatCommand } from './chat-command.ts';
+import { createEmbeddings } from './embeddings.ts';
+import { createRerank } from './rerank.ts';
+import { noImages, setUp } from './testing/pipeline-setup.ts';
+import { createTranscriptions } from './transcriptions.ts';
+import { createWindowedTranscription } from './windowed-transcription.ts';
+
+const spent = (rows: readonly LedgerRow[]) => rows.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0);
+const fulfilled = (ended: readonly PromiseSettledResult<unknown>[]) =>
+  ended.filter(({ status }) => status === 'fulfilled').length;
+const noDocuments = { read: async () => [] };
+
+/** Every request runs until `release` is called, so that all of them hold their reservations at the same time. */
+function gate() {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { held: promise, release: resolve };
+}
+
+const openChat = (text: string, changes: Partial<ChatCommand['request']> = {}): ChatCommand => ({
+  model: 'acme/one',
+  choices: 1,
+  request: { prompt: { messages: [{ role: 'user', content: text }] }, ...changes },
+});
+
+/** Writes tokens until it is stopped or has written so many. */
+const writer = (tokens: number, promptTokens = 1): Partial<EngineModel> => ({
+  chat: {
+    async generate(_request, _context, sink) {
+      const usage = { promptTokens, completionTokens: 0, cachedTokens: 0 };
+      sink.used({ ...usage });
+      await sink.deliver({ type: 'start', promptTokens, cachedTokens: 0 });
+      for (let token = 0; token < tokens; token += 1) {
+        usage.completionTokens += 1;
+        sink.used({ ...usage });
+        await sink.deliver({ type: 'text-delta', text: 'x' });
+      }
+      await sink.deliver({ type: 'end', reason: 'stop', usage });
+    },
+  },
+});
+
+/** Transcribes audio of so many seconds, of which each is 26 bytes. */
+function audio(setting: Parameters<typeof setUp>[0]) {
+  const transcription = { transcribe: async () => ({ language: 'en', segments: [] }) };
+  const { call, inference, rows } = setUp({ ...setting, engine: { transcription }, model: { modality: 'audio' } });
+  const transcriptions = createTranscriptions({
+    inference,
+    windowed: createWindowedTranscription<number>({
+      windowsAtOnce: 4,
+      reader: {
+        async *read(seconds, _context, mayDecode) {
+          for (let decoded = 1; decoded <= seconds; decoded += 1) {
+            if (mayDecode !== undefined && !(await mayDecode(decoded))) return { durationSeconds: decoded - 1 };
+            if (decoded % 30 === 0) yield { startSeconds: decoded - 30, samples: new Float32Array(480_000) };
+          }
+          return { durationSeconds: seconds };
+        },
+      },
+    }),
+  });
+  const ask = (seconds: number) =>
+    transcriptions.transcribe(call(), {
+      model: 'acme/one',
+      source: async () => seconds,
+      bytes: seconds * 26,
+      options: {},
+    });
+  return { rows, ask };
+}
+
+describe('many requests at once keep within a budget', () => {
+  it('whatever the characters of their text', async () => {
+    const { held, release } = gate();
+    const usage = { promptTokens: 817, completionTokens: 1, cachedTokens: 0 };
+    const chat = scriptedChat(async function* () {
+      await held;
+      yield { type: 'end', reason: 'length', usage };
+    }, usage);
+    // Enough for eight if a digit were a quarter of a token.
+    const { call, inference, rows } = setUp({ key: { monthlyBudgetNanoUsd: 9_700 }, engine: { chat } });
+    const service = createChat({ inference, images: noImages, documents: noDocuments });
+    const requests = Array.from({ length: 8 }, () =>
+      service.generate(call(), openChat('8'.repeat(800), { maxTokens: 1 }), () => {}),
+    );
+    release();
+    expect(fulfilled(await Promise.allSettled(requests))).toBe(5);
+    expect(spent(rows)).toBe(5 * 1_817);
+  });
+
+  it('when a query is read again with each window of a document', async () => {
+    const { held, release } = gate();
+    const query = '7'.repeat(375);
+    const documents = ['7'.repeat(4_323)];
+    // A context of 512: windows of 133 tokens, 100 tokens apart, each with the query.
+    const tokens = 43 * (375 + 4) + 4_323 + 42 * 33;
+    const rerank = {
+      rerank: async () => {
+        await held;
+        return { scores: new Float32Array(1), tokens };
+      },
+    };
+    const { call, inference, rows } = setUp({
+      key: { monthlyBudgetNanoUsd: 3 * tokens },
+      engine: { rerank },
+      model: { modality: 'rerank', contextLength: 512 },
+    });
+    const service = createRerank({ inference });
+    const requests = Array.from({ length: 10 }, () =>
+      service.rerank(call(), { model: 'acme/one', query, documents, topN: undefined }),
+    );
+    release();
+    expect(fulfilled(await Promise.allSettled(requests))).toBe(2);
+    expect(spent(rows)).toBe(2 * tokens);
+  });
+
+  it('when a small file holds hours of audio', async () => {
+    const { rows, ask } = audio({ key: { monthlyBudgetNanoUsd: 150_000 } });
+    const answers = await Promise.all([ask(600), ask(600), ask(600)]);
+    expect(spent(rows)).toBeLessThanOrEqual(150_000);
+    expect(answers.map(({ stoppedBy }) => stoppedBy)).toEqual(['budget', 'budget', 'budget']);
+    const seconds = answers.map(({ billedSeconds }) => billedSeconds);
+    expect(seconds.toSorted()).toEqual(rows.map(({ audioSeconds }) => audioSeconds).toSorted());
+    expect(spent(rows)).toBeGreaterThan(135_000);
+  });
+});
+
+it('audio that the budget can just pay is transcribed to its end', async () => {
+  const { rows, ask } = audio({ key: { monthlyBudgetNanoUsd: 30_000 } });
+  expect(await ask(26)).toMatchObject({ durationSeconds: 26, billedSeconds: 26, stoppedBy: undefined });
+  expect(spent(rows)).toBe(26_000);
+});
+
+describe('an open answer', () => {
+  it('is reserved in steps, so that several run on a budget that could not pay the longest of one', async () => {
+    const { call, inference, rows } = setUp({ key: { monthlyBudgetNanoUsd: 3_000_000 }, engine: writer(100) });
+    const service = createChat({ inference, images: noImages, documents: noDocuments });
+    const ask = () => service.generate(call(), openChat('Hi'), () => {});
+    await Promise.all([ask(), ask(), ask(), ask(), ask()]);
+    expect(spent(rows)).toBe(5 * 100_001);
+  });
+
+  it('ends as at a length limit when the budget is used up, and what was written is billed', async () => {
+    const { call, inference, rows } = setUp({ key: { monthlyBudgetNanoUsd: 1_500_000 }, engine: writer(5_000) });
+    const service = createChat({ inference, images: noImages, documents: noDocuments });
+    const events: ChatEvent[] = [];
+    const usage = await service.generate(call(), openChat('Hi'), (_choice, event) => void events.push(event));
+    const end = events.at(-1);
+    expect(end).toMatchObject({ type: 'end', reason: 'length', stoppedBy: 'budget' });
+    const written = events.filter(({ type }) => type === 'text-delta').length;
+    // But for a small part of the last step.
+    expect(written).toBeGreaterThan(1_450);
+    expect(rows).toMatchObject([{ status: 200, completionTokens: usage.completionTokens }]);
+    expect(usage.completionTokens - written).toBeLessThanOrEqual(1);
+    expect(spent(rows)).toBeLessThanOrEqual(1_500_000);
+  });
+
+  it('of several choices shares the steps among them', async () => {
+    const { call, inference, rows } = setUp({ key: { monthlyBudgetNanoUsd: 1_500_000 }, engine: writer(5_000) });
+    const service = createChat({ inference, images: noImages, documents: noDocuments });
+    const ends: ChatEvent[] = [];
+    await service.generate(call(), { ...openChat('Hi'), choices: 3 }, (_choice, event) => {
+      if (event.type === 'end') ends.push(event);
+    });
+    expect(ends).toHaveLength(3);
+    expect(ends.every((end) => end.type === 'end' && end.stoppedBy === 'budget')).toBe(true);
+    expect(spent(rows)).toBeLessThanOrEqual(1_500_000);
+  });
+
+  it('ends by itself without a budget, and asks the counters for nothing', async () => {
+    const { call, inference, rows } = setUp({ engine: writer(3_000) });
+    const service = createChat({ inference, images: noImages, documents: noDocuments });
+    await service.generate(call(), openChat('Hi'), () => {});
+    expect(rows).toMatchObject([{ completionTokens: 3_000 }]);
+  });
+
+  it('is billed no more than the budget has, when most of it was thoughts that nobody saw', async () => {
+    const usage = { promptTokens: 1, completionTokens: 20_000, cachedTokens: 0 };
+    const chat = scriptedChat(async function* () {
+      yield { type: 'text-delta', text: 'x' };
+      yield { type: 'end', reason: 'stop', usage };
+    }, usage);
+    const { call, inference, rows } = setUp({ key: { monthlyBudgetNanoUsd: 2_000_000 }, engine: { chat } });
+    const service = createChat({ inference, images: noImages, documents: noDocuments });
+    const answered = await service.generate(call(), openChat('Hi'), () => {});
+    expect(spent(rows)).toBeLessThanOrEqual(2_000_000);
+    expect(rows).toMatchObject([{ completionTokens: answered.completionTokens }]);
+  });
+});
+
+describe('what an engine reports', () => {
+  const liar = (promptTokens: number, completionTokens: number) => {
+    const usage = { promptTokens, completionTokens, cachedTokens: 2 * promptTokens };
+    return scriptedChat(async function* () {
+      yield { type: 'end', reason: 'stop', usage };
+    }, usage);
+  };
+
+  it.each([1e9, 1e15])('is billed as far as it is possible: %d tokens', async (count) => {
+    const { call, inference, rows } = setUp({ engine: { chat: liar(count, count) } });
+    const service = createChat({ inference, images: noImages, documents: noDocuments });
+    const usage = await service.generate(call(), { ...openChat('Hi', { maxTokens: 5 }), choices: 2 }, () => {});
+    expect(rows).toMatchObject([{ completionTokens: 10 }]);
+    expect(rows[0]?.promptTokens).toBeLessThan(2_100);
+    expect(rows[0]?.cacheReadTokens).toBe(rows[0]?.promptTokens);
+    expect(usage).toMatchObject({ promptTokens: rows[0]?.promptTokens, completionTokens: 10 });
+  });
+
+  it('of embeddings and ranking too', async () => {
+    const embedding = {
+      embed: async () => ({ vectors: new Float32Array(2), dimensions: 1, tokens: [1e15, 1e14] }),
+    };
+    const rerank = { rerank: async () => ({ scores: new Float32Array(1), tokens: 1e15 }) };
+    const { call, inference, rows } = setUp({ engine: { embedding, rerank }, model: { contextLength: 512 } });
+    const { answer } = await createEmbeddings({ inference, images: noImages }).embed(
+      call(),
+      { model: 'acme/one', inputs: ['a', 'b'.repeat(2_000)], dimensions: undefined },
+      (_result, promptTokens) => promptTokens,
+    );
+    expect(answer).toBe(1 + 64 + 512);
+    const ranked = await createRerank({ inference }).rerank(call(), {
+      model: 'acme/one',
+      query: 'q',
+      documents: ['d'],
+      topN: undefined,
+    });
+    expect(ranked.promptTokens).toBe(1 + 1 + 1 + 8);
+    expect(rows.map(({ promptTokens }) => promptTokens)).toEqual([577, 11]);
+  });
+});
+
+describe('a spent budget', () => {
+  const chatOf = (setting: Parameters<typeof setUp>[0]) => {
+    const read: string[] = [];
+    const bed = setUp({ engine: writer(1), ...setting });
+    const documents = {
+      async read() {
+        read.push('document');
+        return ['word '.repeat(1_000)];
+      },
+    };
+    return { ...bed, read, service: createChat({ inference: bed.inference, images: noImages, documents }) };
+  };
+  const withDocument: ChatCommand = {
+    ...openChat('Hi', { maxTokens: 1 }),
+    documents: [{ source: { fileId: 'file_1' }, tag: 'file', message: 0, at: 2, field: 'f' }],
+  };
+
+  it('refuses a request before its documents are read, as the request limit does', async () => {
+    const poor = chatOf({ key: { monthlyBudgetNanoUsd: 100_000 }, spentNanoUsd: 100_000n });
+    await expect(poor.service.generate(poor.call(), withDocument, () => {})).rejects.toMatchObject({
+      code: 'budget_exceeded',
+    });
+    const slow = chatOf({ key: { rpm: 1 } });
+    await slow.service.generate(slow.call(), withDocument, () => {});
+    await expect(slow.service.generate(slow.call(), withDocument, () => {})).rejects.toMatchObject({
+      code: 'rpm_exceeded',
+    });
+    expect([poor.read, slow.read]).toEqual([[], ['document']]);
+  });
+
+  it('lets free models and counts of tokens pass', async () => {
+    const pricing = {
+      promptPerMillion: 0,
+      completionPerMillion: null,
+      cacheReadPerMillion: null,
+      audioPerMinute: null,
+    };
+    const free = chatOf({ key: { monthlyBudgetNanoUsd: 100_000 }, spentNanoUsd: 100_000n, model: { pricing } });
+    await free.service.generate(free.call(), openChat('Hi'), () => {});
+    expect(free.rows).toMatchObject([{ costNanoUsd: 0 }]);
+    const poor = chatOf({ key: { monthlyBudgetNanoUsd: 100_000 }, spentNanoUsd: 100_000n });
+    expect(await poor.service.countTokens(poor.call(), openChat('Hi'))).toBe(5);
+  });
+
+  it('refuses a document whose text it cannot pay, and gives back what was reserved', async () => {
+    const { service, call, rows, read } = chatOf({ key: { monthlyBudgetNanoUsd: 5_000 } });
+    await expect(service.generate(call(), withDocument, () => {})).rejects.toMatchObject({ code: 'budget_exceeded' });
+    expect(read).toEqual(['document']);
+    await service.generate(call(), openChat('Hi', { maxTokens: 4 }), () => {});
+    expect(rows).toHaveLength(1);
+  });
+
+  it('is not the only limit of a document: its tokens count as well', async () => {
+    const { service, call } = chatOf({ key: { tpm: 1_000 } });
+    await service.generate(call(), openChat('Hi', { maxTokens: 4 }), () => {});
+    await expect(service.generate(call(), withDocument, () => {})).rejects.toMatchObject({ code: 'tpm_exceeded' });
+  });
+});
+
+it('a fallback writes within what was reserved for the first model', async () => {
+  const { call, inference, rows } = setUp({ key: { monthlyBudgetNanoUsd: 1_000_000 } });
+  let runs = 0;
+  await inference.run(call(), {
+    ...{ modality: 'chat', model: 'acme/one', fallbacks: ['acme/two'] },
+    bound: () => ({ tokens: 0, most: { completionTokens: 1_000 } }),
+    reserve: () => ({ completionTokens: 10 }),
+    async run(session) {
+      runs += 1;
+      if (runs === 1) throw errors.modelUnavailable('acme/one', 'its upstream is away');
+      await session.settle({ completionTokens: 500 });
+    },
+  });
+  // The budget has 100 tokens at ten times the price.
+  expect(rows).toMatchObject([{ model: 'acme/two' }]);
+  expect(rows[0]?.completionTokens).toBeGreaterThan(90);
+  expect(rows[0]?.completionTokens).toBeLessThanOrEqual(100);
+});

@@ -1,0 +1,142 @@
+import type { Consumption, MeasureName } from '@baobab/core/domain/measures.ts';
+import type { Admitted } from './limits/admitted.ts';
+
+export interface ReservationOptions {
+  admitted: Pick<Admitted, 'extend'>;
+  /** At the dearest of the models that may answer. */
+  priceOf(used: Consumption): number;
+  /** What was reserved when the request was admitted. */
+  first: Consumption;
+}
+
+/** What is billed last when a budget cannot pay for everything. */
+const CUT_FIRST: readonly MeasureName[] = ['completionTokens', 'audioSeconds', 'promptTokens'];
+
+const MOST_HALVINGS = 6;
+
+/** What the budgets have set aside for a running request. A class: thousands of streams may be open. */
+export class Reservation {
+  readonly first: Consumption;
+  readonly #options: ReservationOptions;
+  #costNanoUsd: number;
+  #asking: Promise<boolean> | undefined;
+
+  constructor(options: ReservationOptions) {
+    this.first = options.first;
+    this.#options = options;
+    this.#costNanoUsd = options.priceOf(options.first);
+  }
+
+  /** Sets aside what all of this costs. False: the budgets do not have it. No promise with counters in memory. */
+  cover(used: Consumption): boolean | Promise<boolean> {
+    if (this.#asking !== undefined) return this.#asking.then(() => this.cover(used));
+    const missing = this.#options.priceOf(used) - this.#costNanoUsd;
+    return missing <= 0 || this.#raise(missing);
+  }
+
+  /** Sets aside as much of it as the budgets have, but for a small rest. For what was used already, though nothing showed it. */
+  async coverPart(used: Consumption): Promise<void> {
+    let part = this.#options.priceOf(used) - this.#costNanoUsd;
+    for (let halvings = 0; halvings < MOST_HALVINGS; halvings += 1) {
+      part = Math.floor(part / 2);
+      await this.#raise(part);
+    }
+  }
+
+  /** The part of it that is set aside. */
+  paidPart(used: Consumption): Consumption {
+    let paid = used;
+    for (const measure of CUT_FIRST) {
+      const whole = paid;
+      const withAmount = (amount: number): Consumption => {
+        const part = { ...whole, [measure]: amount };
+        return { ...part, cacheReadTokens: Math.min(part.cacheReadTokens, part.promptTokens) };
+      };
+      let least = 0;
+      let over = whole[measure] + 1;
+      while (over - least > 1) {
+        const amount = Math.floor((least + over) / 2);
+        if (this.#isPaid(withAmount(amount))) least = amount;
+        else over = amount;
+      }
+      paid = withAmount(least);
+    }
+    return paid;
+  }
+
+  #raise(costNanoUsd: number): boolean | Promise<boolean> {
+    const note = (refusal: unknown): boolean => {
+      this.#asking = undefined;
+      if (refusal === undefined) this.#costNanoUsd += costNanoUsd;
+      return refusal === undefined;
+    };
+    const answer = this.#options.admitted.extend({ tokens: 0, costNanoUsd });
+    if (!(answer instanceof Promise)) return note(answer);
+    this.#asking = answer.then(note, (error) => note(error));
+    return this.#asking;
+  }
+
+  #isPaid(used: Consumption): boolean {
+    return this.#options.priceOf(used) <= this.#costNanoUsd;
+  }
+}
+
+export interface StepsOptions {
+  measure: MeasureName;
+  size: number;
+  /** Nothing beyond it has to be asked for. */
+  most: number;
+}
+
+/** When a budget has no room for a step, smaller ones are tried, down to this part of it. */
+const SMALLEST_PART = 1 / 16;
+
+/** Has what a request uses reserved in steps, ahead of it. */
+export class Steps {
+  readonly #reservation: Reservation;
+  readonly #options: StepsOptions;
+  #granted: number;
+  #size: number;
+  #asking: Promise<void> | undefined;
+  #isUsedUp = false;
+
+  constructor(reservation: Reservation, options: StepsOptions) {
+    this.#reservation = reservation;
+    this.#options = options;
+    this.#size = options.size;
+    this.#granted = reservation.first[options.measure];
+  }
+
+  /** Whether the request may use so much in all. Asks for the next step early, so that it seldom returns a promise. */
+  mayUse(total: number): boolean | Promise<boolean> {
+    while (this.#mustAsk(total)) {
+      this.#ask(total);
+      if (total <= this.#granted) break;
+    }
+    if (total <= this.#granted || this.#granted >= this.#options.most) return true;
+    return this.#asking === undefined ? false : this.#asking.then(() => this.mayUse(total));
+  }
+
+  #mustAsk(total: number): boolean {
+    const isEnough = this.#granted >= this.#options.most || total <= this.#granted - this.#size / 2;
+    return !isEnough && !this.#isUsedUp && this.#asking === undefined;
+  }
+
+  #ask(total: number): void {
+    const { measure, size, most } = this.#options;
+    const isEarly = total <= this.#granted;
+    const wanted = Math.min(most, Math.max(this.#granted, total) + Math.ceil(this.#size));
+    const note = (isCovered: boolean): void => {
+      this.#asking = undefined;
+      if (isCovered) {
+        this.#granted = wanted;
+        this.#size = size;
+      } else if (this.#size > size * SMALLEST_PART) this.#size /= 2;
+      // Asked early, there may be room before the step is used up: other requests end.
+      else this.#isUsedUp = !isEarly;
+    };
+    const covered = this.#reservation.cover({ ...this.#reservation.first, [measure]: wanted });
+    if (covered instanceof Promise) this.#asking = covered.then(note);
+    else note(covered);
+  }
+}
