@@ -235,7 +235,10 @@ describe('a cancelled vLLM stream', () => {
   };
 
   it('keeps the discount for a prefix that was cached', async () => {
-    bench = await remoteBench({ upstreams: [{ kind: 'vllm', behaviour: { promptTokens: 100, cachedTokens: 0 } }] });
+    bench = await remoteBench({
+      upstreams: [{ kind: 'vllm', behaviour: { promptTokens: 100, cachedTokens: 0 } }],
+      model: { contextLength: 1_000 },
+    });
     await collect(bench.chat(long));
     expect(await cancelled('acc_1')).toEqual({ promptTokens: 100, completionTokens: 1, cachedTokens: 96 });
     expect(await cancelled('acc_2')).toEqual({ promptTokens: 100, completionTokens: 1, cachedTokens: 0 });

@@ -96,7 +96,7 @@ describe('an answer that the client wants whole', () => {
   it.each([true, false])(
     'is counted by its length when there is no usage (asked for whole: %s)',
     async (wholeAnswer) => {
-      bench = await remoteBench({ upstreams: [{}] });
+      bench = await remoteBench({ upstreams: [{}], model: { contextLength: 1_000 } });
       const message = { role: 'assistant', content: 'x'.repeat(400) };
       bench.upstreams[0]?.script.push(answerJson(200, { choices: [{ index: 0, message, finish_reason: 'stop' }] }));
       const events = await collect(bench.chat({ ...hello, wholeAnswer }));

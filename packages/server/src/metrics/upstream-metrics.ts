@@ -12,6 +12,7 @@ interface Upstream {
   health(): Health;
   outcomes: Map<Outcome, number>;
   retries: number;
+  overcounts: number;
 }
 
 const BREAKER_STATES = ['closed', 'half-open', 'open'] as const;
@@ -69,6 +70,16 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
       for (const { labels, retries } of upstreams) this.inc(labels, retries);
     },
   });
+  new Counter({
+    name: 'baobab_upstream_overcounts_total',
+    help: 'Answers with more tokens than the request and the answer can have; what is too much is not billed',
+    labelNames,
+    registers,
+    collect() {
+      this.reset();
+      for (const { labels, overcounts } of upstreams) this.inc(labels, overcounts);
+    },
+  });
   new Gauge({
     name: 'baobab_upstream_healthy',
     help: '1 if an upstream takes requests, 0 if its health check fails or its circuit breaker is open',
@@ -124,7 +135,7 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
 
   return {
     addUpstream(labels, health) {
-      const upstream: Upstream = { labels, health, outcomes: new Map([['ok', 0]]), retries: 0 };
+      const upstream: Upstream = { labels, health, outcomes: new Map([['ok', 0]]), retries: 0, overcounts: 0 };
       upstreams.add(upstream);
       const latency = seconds.series({ ...labels });
       return {
@@ -134,6 +145,9 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
         },
         retried() {
           upstream.retries += 1;
+        },
+        overcounted() {
+          upstream.overcounts += 1;
         },
         removed() {
           upstreams.delete(upstream);

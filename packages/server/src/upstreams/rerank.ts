@@ -1,3 +1,4 @@
+import { mostRankTokens } from '@baobab/core/domain/text-size.ts';
 import type { CallContext, RerankCapability, RerankRequest, RerankResult } from '@baobab/core/engine/engine.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import { countOf } from './answer-fields.ts';
@@ -6,7 +7,7 @@ import { UpstreamFailure } from './failure/failure.ts';
 import type { Route } from './routing/router.ts';
 import type { Learned } from './routing/upstream.ts';
 import type { UpstreamCall } from './routing/upstream-call.ts';
-import { callWithSlice, halve, type InputSlice, runSplit } from './split-inputs.ts';
+import { callWithSlice, halve, type InputSlice, possibleTokens, runSplit } from './split-inputs.ts';
 import { billedTokensAtLeast } from './token-estimate.ts';
 
 export interface RemoteRerankResult extends RerankResult {
@@ -28,7 +29,12 @@ export function createRemoteRerank(route: Route): RemoteRerank {
     const answer = await call.fetchJson({ ...dialect.rerankRequest(request, model), field });
     const ranked = readRanking(answer, request.documents.length, call.upstream.learned);
     if (ranked === undefined) throw call.malformed('the answer lacks the scores that were asked for');
-    return ranked;
+    const { query, documents } = request;
+    const tokens = possibleTokens(ranked.tokens, call, {
+      surely: documents.length,
+      most: () => mostRankTokens(query, documents, route.contextLength),
+    });
+    return { ...ranked, tokens };
   };
 
   /** A query is read together with each document. If it does not even fit with the shortest one, the error names the query. */

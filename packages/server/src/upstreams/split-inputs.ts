@@ -1,3 +1,5 @@
+import { MAX_IMAGE_TOKENS } from '@baobab/core/domain/image.ts';
+import { mostInputTokens, mostTokens } from '@baobab/core/domain/text-size.ts';
 import type { CallContext, EmbeddingInput } from '@baobab/core/engine/engine.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { UpstreamFailure } from './failure/failure.ts';
@@ -124,6 +126,26 @@ function withPositionInRequest(apiError: ApiError, start: number): ApiError | un
   if (typeof apiError.field !== 'object' || typeof apiError.field[1] !== 'number') return undefined;
   return apiError.mapFields(([name = '', index = 0]) => [name, start + Number(index)]);
 }
+
+/** The tokens that a call reports, as far as they are possible. `surely`: no more than this need not be looked at closely. */
+export function possibleTokens(
+  reported: number | undefined,
+  call: UpstreamCall,
+  { surely, most }: { surely: number; most: () => number },
+): number | undefined {
+  if (reported === undefined || reported <= surely) return reported;
+  const limit = most();
+  if (reported <= limit) return reported;
+  call.overcounted();
+  return limit;
+}
+
+/** No upstream reads more tokens of these. */
+export const mostTokensOf = (items: readonly EmbeddingInput[], contextLength: number): number =>
+  items.reduce<number>((sum, item) => {
+    if (typeof item === 'string') return sum + mostInputTokens(mostTokens(item), contextLength);
+    return sum + ('url' in item ? MAX_IMAGE_TOKENS : mostInputTokens(item.length, contextLength));
+  }, 0);
 
 /** Upstreams report only the sum of tokens. It is divided by length, and the shares add up to it exactly. */
 export function divideTokens<T extends EmbeddingInput>(

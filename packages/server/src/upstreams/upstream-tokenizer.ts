@@ -74,7 +74,7 @@ export function createTokenCounter({ slug, contextLength, members }: TokenCounte
     );
     if (upstream === undefined) return estimate();
     const context = internalContext(COUNT_TIMEOUT_MS);
-    const call = createUpstreamCall({ upstream, context, slug, contextLength, onRelease() {} });
+    const call = createUpstreamCall({ upstream, context, slug, contextLength, onRelease() {}, onOvercount() {} });
     try {
       return (await ask(call)) ?? estimate();
     } catch {

@@ -33,6 +33,7 @@ interface WireUsage {
   prompt_tokens?: number;
   completion_tokens?: number;
   prompt_tokens_details?: { cached_tokens?: number } | null;
+  completion_tokens_details?: { reasoning_tokens?: number } | null;
   cache_read_tokens?: number;
 }
 interface WireLogprobs {
@@ -51,8 +52,13 @@ interface WireTokenLogprob {
 export interface ChatChunks {
   /** Adds the events of one chunk to `out`. Returns the chunk instead if it reports a failure. */
   read(payload: string, out: ChatEvent[]): unknown;
-  /** The same for an answer that is one piece of JSON. */
-  readWhole(answer: unknown, out: ChatEvent[]): unknown;
+  /** The same for an answer that is one piece of JSON of so many characters. */
+  readWhole(answer: unknown, characters: number, out: ChatEvent[]): unknown;
+  /** What was sent has no more tokens. */
+  mostPromptTokens: number;
+  setPromptTokens(tokens: number): void;
+  /** The upstream reported more tokens than the request and its answer can have. They are not in `usage`. */
+  readonly isOvercounted: boolean;
   readonly usage: TokenUsage;
   /** Whether the upstream reported the prompt's tokens. */
   readonly promptIsCounted: boolean;
@@ -70,6 +76,9 @@ interface Estimates {
   mostCompletionTokens: number;
 }
 
+/** In UTF-8. */
+const MOST_CHARACTER_BYTES = 3;
+
 export const createChatChunks = (estimates: Estimates): ChatChunks => new AnswerChunks(estimates);
 
 /**
@@ -78,12 +87,16 @@ export const createChatChunks = (estimates: Estimates): ChatChunks => new Answer
  */
 class AnswerChunks implements ChatChunks {
   readonly usage: TokenUsage;
+  mostPromptTokens = Number.POSITIVE_INFINITY;
+  isOvercounted = false;
   promptIsCounted = false;
   cachedIsCounted = false;
   reason: EndReason | undefined;
   stopSequence: string | undefined;
   done = false;
   readonly #mostCompletionTokens: number;
+  /** Characters of the answer so far. */
+  #received = 0;
   #completionIsCounted = false;
   #toolCalls: ToolCalls | undefined;
   /** Templates put line breaks between the thoughts and their tags. */
@@ -99,10 +112,12 @@ class AnswerChunks implements ChatChunks {
       this.done = true;
       return undefined;
     }
+    this.#received += payload.length;
     return this.#readChunk(JSON.parse(payload), out);
   }
 
-  readWhole(answer: unknown, out: ChatEvent[]): unknown {
+  readWhole(answer: unknown, characters: number, out: ChatEvent[]): unknown {
+    this.#received += characters;
     const before = out.length;
     const reported = this.#readChunk((answer ?? {}) as WireChunk, out);
     if (!this.#completionIsCounted) {
@@ -127,8 +142,9 @@ class AnswerChunks implements ChatChunks {
 
   #readUsage({ usage: reported, timings }: WireChunk): void {
     if (reported) {
+      const thoughts = countOf(reported.completion_tokens_details?.reasoning_tokens) ?? 0;
       this.#setPrompt(countOf(reported.prompt_tokens));
-      this.#setCompletion(countOf(reported.completion_tokens));
+      this.#setCompletion(countOf(reported.completion_tokens), thoughts > 0);
       this.#setCached(countOf(reported.prompt_tokens_details?.cached_tokens ?? reported.cache_read_tokens));
       return;
     }
@@ -140,16 +156,28 @@ class AnswerChunks implements ChatChunks {
     this.#setCompletion(countOf(timings?.predicted_n));
   }
 
+  setPromptTokens(tokens: number): void {
+    this.usage.promptTokens = this.#possible(tokens, this.mostPromptTokens);
+  }
+
   #setPrompt(tokens: number | undefined): void {
     if (tokens === undefined) return;
-    this.usage.promptTokens = tokens;
+    this.setPromptTokens(tokens);
     this.promptIsCounted = true;
   }
 
-  #setCompletion(tokens: number | undefined): void {
+  /** A token of the answer is a byte at least. Some upstreams keep the thoughts to themselves. */
+  #setCompletion(tokens: number | undefined, hasHiddenThoughts = false): void {
     if (tokens === undefined) return;
-    this.usage.completionTokens = tokens;
+    const received = hasHiddenThoughts ? Number.POSITIVE_INFINITY : this.#received * MOST_CHARACTER_BYTES;
+    this.usage.completionTokens = this.#possible(tokens, Math.min(this.#mostCompletionTokens, received));
     this.#completionIsCounted = true;
+  }
+
+  #possible(tokens: number, most: number): number {
+    if (tokens <= most) return tokens;
+    this.isOvercounted = true;
+    return most;
   }
 
   #setCached(tokens: number | undefined): void {

@@ -1,3 +1,4 @@
+import { MOST_TEMPLATE_TOKENS } from '@baobab/core/domain/text-size.ts';
 import type {
   CallContext,
   ChatCapability,
@@ -79,7 +80,7 @@ class RoutedGeneration {
       if (held.length > 0) await handEach(held, sink);
       if (!reader.chunks.promptIsCounted) {
         const estimate = this.#estimatedPromptTokens;
-        usage.promptTokens = await countPrompt(request, call, { field: fieldOf(request), estimate });
+        reader.chunks.setPromptTokens(await countPrompt(request, call, { field: fieldOf(request), estimate }));
       }
       const { reason: given, stopSequence } = reader.chunks;
       if (given !== undefined || reader.chunks.done) {
@@ -104,6 +105,7 @@ class RoutedGeneration {
       throw error.kind === 'unparsed' ? error.apiError.withQuote(filter.wholeText) : error.apiError;
     } finally {
       reader.close();
+      if (reader.chunks.isOvercounted) call.overcounted();
       call.release(failure);
       sink.used(this.#usage(), this.#region);
     }
@@ -123,7 +125,7 @@ class RoutedGeneration {
     const { accountId, signal } = this.#context;
     const chunks = createChatChunks({
       promptTokens: this.#estimatedPromptTokens,
-      mostCompletionTokens: request.maxTokens ?? Infinity,
+      mostCompletionTokens: request.maxTokens ?? this.#route.contextLength,
     });
     const { learned, prefixes } = call.upstream;
     this.#estimateCached = learned.reportsCachedTokens ? prefixes?.estimator(accountId, request) : undefined;
@@ -168,6 +170,7 @@ class RoutedGeneration {
         body: chatBody(bounded, call.upstream, this.#context.accountId),
         field,
       };
+      chunks.mostPromptTokens = mostSentTokens(request, message.body, route.contextLength);
       try {
         if (isStreamed(request, call.upstream)) {
           const answer = await call.stream({ ...message, accept: 'text/event-stream' });
@@ -175,8 +178,8 @@ class RoutedGeneration {
           return createStreamReader(answer, { call, field, chunks });
         }
         this.#accepted(call, chunks);
-        const { json } = await call.fetchJson({ ...message, answersWhenComplete: true });
-        return createWholeReader(json, { call, field, chunks });
+        const answer = await call.fetchJson({ ...message, answersWhenComplete: true });
+        return createWholeReader(answer, { call, field, chunks });
       } catch (error) {
         const wanted =
           error instanceof UpstreamFailure && /unsupported.*max_tokens.*max_completion_tokens/is.test(error.detail);
@@ -191,6 +194,12 @@ class RoutedGeneration {
     this.#chunks = chunks;
     this.#region = call.upstream.region;
   }
+}
+
+/** Each token is a byte at least of what was sent, or of the template. Images have tokens of their own. */
+function mostSentTokens({ prompt }: ChatRequest, body: string, contextLength: number): number {
+  if ('messages' in prompt && prompt.messages.some(({ images }) => images !== undefined)) return contextLength;
+  return Math.min(contextLength, Buffer.byteLength(body) + MOST_TEMPLATE_TOKENS);
 }
 
 const fieldOf = ({ prompt }: ChatRequest): FieldPath => ['messages' in prompt ? 'messages' : 'prompt'];

@@ -1,5 +1,6 @@
 import type { ChatEvent } from '@baobab/core/engine/engine.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
+import type { JsonAnswer } from '../dialects/dialect.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { createSseReader, type SseReader } from '../transport/sse.ts';
 import type { StreamedAnswer } from '../transport/stream.ts';
@@ -30,13 +31,16 @@ export interface ChatReaderOptions {
 }
 
 /** For an answer that arrives in one piece. */
-export function createWholeReader(answer: unknown, { call, field, chunks }: ChatReaderOptions): ChatReader {
+export function createWholeReader(
+  { json, characters }: JsonAnswer,
+  { call, field, chunks }: ChatReaderOptions,
+): ChatReader {
   let isRead = false;
   const read = (): ChatEvent[] | undefined => {
     if (isRead) return undefined;
     isRead = true;
     const out: ChatEvent[] = [];
-    const reported = chunks.readWhole(answer, out);
+    const reported = chunks.readWhole(json, characters, out);
     if (reported !== undefined) throw call.reported(statusOf(reported), reported, field);
     if (chunks.reason === undefined) throw call.malformed('the answer has no choice that ended');
     return out;
@@ -146,7 +150,9 @@ class StreamReader implements ChatReader {
 
   #parse(payload: string, out: ChatEvent[]): unknown {
     try {
-      return this.#isWhole ? this.chunks.readWhole(JSON.parse(payload), out) : this.chunks.read(payload, out);
+      return this.#isWhole
+        ? this.chunks.readWhole(JSON.parse(payload), payload.length, out)
+        : this.chunks.read(payload, out);
     } catch (error) {
       // The text of a SyntaxError quotes the chunk.
       const problem = error instanceof SyntaxError ? 'not JSON' : String(error);

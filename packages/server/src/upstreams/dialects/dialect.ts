@@ -28,6 +28,8 @@ export interface UpstreamRequest extends Route {
 
 export interface JsonAnswer {
   json: unknown;
+  /** Length of its text. */
+  characters: number;
   headers: Readonly<Record<string, string>>;
 }
 

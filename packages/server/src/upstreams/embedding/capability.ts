@@ -10,7 +10,15 @@ import { malformedAnswer, type UpstreamFailure } from '../failure/failure.ts';
 import type { Route } from '../routing/router.ts';
 import type { Upstream } from '../routing/upstream.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { callWithSlice, divideTokens, halve, type InputSlice, runSplit } from '../split-inputs.ts';
+import {
+  callWithSlice,
+  divideTokens,
+  halve,
+  type InputSlice,
+  mostTokensOf,
+  possibleTokens,
+  runSplit,
+} from '../split-inputs.ts';
 import { countAtUpstream } from '../upstream-tokenizer.ts';
 import type { Embedded } from './answer.ts';
 
@@ -34,7 +42,11 @@ export function createRemoteEmbedding(route: Route): RemoteEmbedding {
         const answer = await call.fetchJson({ ...requestFor(items, call.upstream, field), field });
         const embedded = call.upstream.dialect.readEmbeddings(answer, items.length);
         if (embedded === undefined) throw call.malformed('the answer lacks the vectors that were asked for');
-        return embedded;
+        const tokens = possibleTokens(embedded.tokens, call, {
+          surely: fewestOfMost(items, route.contextLength),
+          most: () => mostTokensOf(items, route.contextLength),
+        });
+        return { ...embedded, tokens };
       },
       findTooLong: (failure) => findTooLongInput(slice, call, failure, route.contextLength),
     });
@@ -78,6 +90,10 @@ export function createRemoteEmbedding(route: Route): RemoteEmbedding {
     },
   };
 }
+
+/** Without looking at the texts: no text can have fewer bytes than this. */
+const fewestOfMost = (items: Slice['items'], contextLength: number): number =>
+  items.reduce<number>((sum, item) => sum + Math.min(typeof item === 'string' ? item.length : 1, contextLength), 0);
 
 /** An image is sent alone. */
 function requestFor(inputs: Slice['items'], { dialect, model }: Upstream, field: FieldPath) {

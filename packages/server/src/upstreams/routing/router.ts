@@ -47,6 +47,9 @@ const RETRY_AFTER_SECONDS = 1;
 /** After these the upstream may be out of order; after the others it works. */
 const BREAKER_FAILURES = new Set<UpstreamFailure['kind']>(['reset', 'broken', 'timeout']);
 
+/** An upstream that counts wrong may do so in every answer; a metric counts them all. */
+const OVERCOUNT_LOG_MS = 60_000;
+
 /** Sends the requests of one model to its upstreams. */
 export class Router {
   readonly #slug: string;
@@ -174,6 +177,7 @@ export class Router {
       context,
       slug: this.#slug,
       contextLength: this.#contextLength,
+      onOvercount: () => this.#noteOvercount(upstream, context),
       onRelease: (failure) => {
         upstream.inFlight -= 1;
         upstream.batchInFlight -= inBatch;
@@ -217,6 +221,17 @@ export class Router {
     this.#logger.warn(
       { model: this.#slug, upstream: upstream.address, requestId, kind, detail },
       'a call to an upstream failed',
+    );
+  }
+
+  #noteOvercount(upstream: Upstream, { requestId }: CallContext): void {
+    upstream.recorder.overcounted();
+    const now = this.#clock.now();
+    if (now - upstream.overcountLoggedAt < OVERCOUNT_LOG_MS) return;
+    upstream.overcountLoggedAt = now;
+    this.#logger.warn(
+      { model: this.#slug, upstream: upstream.address, requestId },
+      'an upstream counted more tokens than its request and answer can have, which are not billed',
     );
   }
 

@@ -24,6 +24,8 @@ export interface UpstreamCall {
   /** For an error that the upstream sent inside an answer. */
   reported(status: number, body: unknown, field: FieldPath): UpstreamFailure;
   malformed(detail: string): UpstreamFailure;
+  /** The answer has token counts that are not possible. */
+  overcounted(): void;
   /** Frees the slot. Only the first call has an effect. */
   release(failure?: UpstreamFailure): void;
 }
@@ -34,6 +36,7 @@ export interface UpstreamCallDependencies {
   slug: string;
   contextLength: number;
   onRelease(failure: UpstreamFailure | undefined): void;
+  onOvercount(): void;
 }
 
 const MAX_ERROR_BYTES = 64 * 1024;
@@ -94,7 +97,7 @@ class RunningCall implements UpstreamCall, Timed {
       if (!isGood(answer.status)) throw this.#errorAnswer(answer, request.field);
       const json = parseJson(this.upstream.scrubAnswer(answer.text));
       if (json === undefined) throw this.malformed('an answer is not JSON');
-      return { json, headers: answer.headers };
+      return { json, characters: answer.text.length, headers: answer.headers };
     } catch (error) {
       throw this.failureOf(error);
     }
@@ -129,6 +132,10 @@ class RunningCall implements UpstreamCall, Timed {
 
   malformed(detail: string): UpstreamFailure {
     return malformedAnswer(this.upstream.scrub(detail), this.#dependencies.slug);
+  }
+
+  overcounted(): void {
+    this.#dependencies.onOvercount();
   }
 
   release(failure?: UpstreamFailure): void {

@@ -14,6 +14,8 @@ export interface UpstreamRecorder {
   finished(outcome: 'ok' | UpstreamFailureKind, seconds: number): void;
   /** This upstream was called because an earlier attempt had failed. */
   retried(): void;
+  /** An answer had token counts that are not possible. */
+  overcounted(): void;
   /** The upstream is no longer used. */
   removed(): void;
 }

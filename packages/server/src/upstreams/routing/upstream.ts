@@ -64,6 +64,8 @@ export interface Upstream {
   nameProblem: string | undefined;
   /** Set if it refused the last request because it was not started for such requests. */
   unfitness: string | undefined;
+  /** When it was last logged that its token counts are not possible. */
+  overcountLoggedAt: number;
   health(): UpstreamHealth;
   close(): void;
 }
@@ -118,6 +120,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     recorder,
     nameProblem: undefined,
     unfitness: undefined,
+    overcountLoggedAt: Number.NEGATIVE_INFINITY,
     model: settings.name ?? slug,
     region: settings.region ?? ownRegion,
     breaker,
