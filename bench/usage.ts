@@ -2,11 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
-import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely';
+import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler, sql } from 'kysely';
 import type { DimensionName } from '../packages/core/src/domain/measures.ts';
 import type { Bucket } from '../packages/core/src/domain/usage-window.ts';
 import type { LedgerRow } from '../packages/core/src/ports/ledger.ts';
 import type { UsageQuery } from '../packages/core/src/ports/usage.ts';
+import type { SqlDatabase } from '../packages/server/src/adapters/sql/shared/database.ts';
 import type { Tables } from '../packages/server/src/adapters/sql/shared/tables.ts';
 import { usageQuery } from '../packages/server/src/adapters/sql/shared/usage-statement.ts';
 import { openStore } from '../packages/server/src/adapters/store.ts';
@@ -106,14 +107,19 @@ try {
       createIntrospector: (db) => new SqliteIntrospector(db),
     },
   });
-  const compiled = usageQuery(compiler, {
-    accountId: 'acct_bench',
-    start: START,
-    end: END,
-    bucket: 'day',
-    groupBy: ['model'],
-    limit: 10_001,
-  }).compile();
+  const byIndex: SqlDatabase['byIndex'] = (table, index) =>
+    sql<never>`${sql.table(table)}`.as(sql`${sql.table(table)} indexed by ${sql.ref(index)}`);
+  const compiled = usageQuery(
+    { db: compiler, byIndex },
+    {
+      accountId: 'acct_bench',
+      start: START,
+      end: END,
+      bucket: 'day',
+      groupBy: ['model'],
+      limit: 10_001,
+    },
+  ).compile();
   const raw = new DatabaseSync(path, { readOnly: true });
   console.log('query plan:');
   for (const step of raw

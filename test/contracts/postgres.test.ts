@@ -142,7 +142,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
     ] as const;
     for (const [filter, found] of cases) {
       for (const before of [undefined, { time: 19_999, id: 'audit_19999' }]) {
-        const list = auditListQuery(database, filter, { limit: 100, before });
+        const list = auditListQuery(database.read, database, filter, { limit: 100, before });
         const { sql, parameters } = list.compile();
         const { rows } = await client.query(`explain (analyze) ${sql}`, [...parameters]);
         const plan = rows.map((row) => row['QUERY PLAN']).join('\n');

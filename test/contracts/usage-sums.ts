@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DimensionName } from '../../packages/core/src/domain/measures.ts';
+import { DIMENSIONS, type DimensionName } from '../../packages/core/src/domain/measures.ts';
 import { DAY_MS, HOUR_MS } from '../../packages/core/src/domain/time/durations.ts';
 import { offsetAt } from '../../packages/core/src/domain/time/time-zone.ts';
 import { hourShift, monthOfDay } from '../../packages/core/src/domain/time/zoned-bucket.ts';
@@ -89,6 +89,43 @@ async function untilConnected<T>(work: () => Promise<T>): Promise<T> {
 
 const withoutNames = (rows: readonly UsageRow[]) =>
   rows.map(({ keyName: _, accountName: __, ...row }): Partial<UsageRow> => row);
+
+const namesOf = (row: Partial<UsageRow>, { groupBy }: UsageQuery) =>
+  groupBy.map((name) => row[DIMENSIONS[name].id] ?? '');
+
+const compare = (one: string, other: string) => (one < other ? -1 : Number(one > other));
+
+/** A report with the groups that cost most, and one row of each bucket for the others, which comes last. */
+function dearest(rows: Partial<UsageRow>[], query: UsageQuery, top: number): Partial<UsageRow>[] {
+  const groupOf = (row: Partial<UsageRow>) => namesOf(row, query).join('\n');
+  const costs = new Map<string, bigint>();
+  for (const row of rows) costs.set(groupOf(row), (costs.get(groupOf(row)) ?? 0n) + (row.costNanoUsd ?? 0n));
+  const ranked = [...costs]
+    .toSorted(([one, a], [other, b]) => Number(b > a) - Number(a > b) || compare(one, other))
+    .map(([group]) => group);
+  const listed = ranked.slice(0, top);
+  const others = Map.groupBy(
+    rows.filter((row) => !listed.includes(groupOf(row))),
+    ({ index }) => index,
+  );
+  const sums = [...others].map(([index, group]) => {
+    const sum = (of: (row: Partial<UsageRow>) => number | undefined) =>
+      group.reduce((total, row) => total + (of(row) ?? 0), 0);
+    return {
+      index: index ?? 0,
+      isOther: true as const,
+      requests: sum((row) => row.requests),
+      promptTokens: sum((row) => row.promptTokens),
+      completionTokens: sum((row) => row.completionTokens),
+      cacheReadTokens: sum((row) => row.cacheReadTokens),
+      audioSeconds: sum((row) => row.audioSeconds),
+      costNanoUsd: group.reduce((total, row) => total + (row.costNanoUsd ?? 0n), 0n),
+    };
+  });
+  return [...rows.filter((row) => listed.includes(groupOf(row))), ...sums].toSorted(
+    (one, other) => (one.index ?? 0) - (other.index ?? 0),
+  );
+}
 
 const FIRST = Date.UTC(2024, 1, 25);
 const LAST = Date.UTC(2024, 3, 10);
@@ -179,6 +216,11 @@ export function usageSumsContract(name: string, open: () => Promise<UsageSumsUnd
             const query = { ...report, start: times[0] ?? 0, end: (times[1] ?? 0) + 1 };
             const found = await untilConnected(() => reader.query(query));
             expect(withoutNames(found)).toEqual(scannedReport(rows, query));
+            const after = found[1] && { index: found[1].index, names: namesOf(found[1], query) };
+            const page = await untilConnected(() => reader.query({ ...query, after, limit: 3 }));
+            expect(page).toEqual(found.slice(after === undefined ? 0 : 2).slice(0, 3));
+            const top = await untilConnected(() => reader.query({ ...query, top: 2 }));
+            expect(withoutNames(top)).toEqual(dearest(withoutNames(found), query, 2));
             const { start, end } = query;
             const spent = await untilConnected(() => reader.spentNanoUsd({ accountId: 'acct_a', start, end }));
             const expected = scannedReport(rows, {

@@ -45,8 +45,17 @@ export function usageQuery(range: Range, bucket: string, filters: UsageFilters, 
   };
 }
 
-export function useUsage(range: Range, bucket: string, filters: UsageFilters, enabled = true) {
-  const query = usageQuery(range, bucket, filters, useAccountFilter());
+/** Groups with rows of their own, those that cost most. */
+const MOST_GROUPS = 50;
+
+export function useUsage(
+  range: Range,
+  bucket: string,
+  filters: UsageFilters,
+  { enabled = true, top = MOST_GROUPS }: { enabled?: boolean; top?: number } = {},
+) {
+  const view = usageQuery(range, bucket, filters, useAccountFilter());
+  const query = filters.groupBy === '' ? view : { ...view, top };
   return useQuery<UsageReport>({
     key: ['usage', query],
     fetch: (signal) => call('/v1/usage', { query, signal }),

@@ -32,9 +32,13 @@ export const metricValue = (figures: UsageFigures, metric: Metric): number => VA
 
 export type Group = '' | DimensionName;
 
+/** Stands for all groups that a report does not list, and that a chart does not show. */
+export const OTHERS = '…';
+
 /** Which group a bucket belongs to, and what people call it. */
 export function groupOf(bucket: UsageBucket, group: Group): { id: string; label: string } {
   if (group === '') return { id: '', label: '' };
+  if (bucket.other) return { id: OTHERS, label: texts.figures.other };
   const id = bucket[group] ?? '';
   const { label } = DIMENSIONS[group];
   return { id, label: (label === null ? undefined : bucket[`${group}_name` as 'key_name']) ?? id };
@@ -85,9 +89,11 @@ export function groupSeries(
   const positions = new Map(startsMs.map((start, index) => [start, index]));
   const ranked = groupTotals(buckets, group)
     .map((total) => ({ id: total.id, label: total.label, value: metricValue(total, rankBy) }))
-    .filter(({ value }) => value > 0 || group === '')
+    .filter(({ id, value }) => id !== OTHERS && (value > 0 || group === ''))
     .toSorted((left, right) => right.value - left.value);
   const [own, others] = [ranked.slice(0, most), ranked.slice(most)];
+  const isCut = buckets.some(({ other }) => other);
+  const restLabel = isCut ? texts.figures.other : `${texts.figures.other} (${others.length})`;
   const empty = () => startsMs.map(() => 0);
   const series = new Map<string, Series>(
     own.map(({ id, label }, hue) => [
@@ -95,7 +101,7 @@ export function groupSeries(
       { id, label: group === '' ? texts.usage.metrics[metric] : label, hue, values: empty() },
     ]),
   );
-  const rest: Series = { id: '…', label: `${texts.figures.other} (${others.length})`, hue: -1, values: empty() };
+  const rest: Series = { id: OTHERS, label: restLabel, hue: -1, values: empty() };
   for (const bucket of buckets) {
     const index = positions.get(Date.parse(bucket.start));
     if (index === undefined) continue;
@@ -104,5 +110,5 @@ export function groupSeries(
   }
   // Ranked by another metric, a group may have nothing of this one.
   const filled = [...series.values()].filter(({ values }) => group === '' || values.some((value) => value !== 0));
-  return [...filled, ...(others.length > 0 ? [rest] : [])];
+  return [...filled, ...(isCut || others.length > 0 ? [rest] : [])];
 }

@@ -1,5 +1,6 @@
 import type { AuditAction, AuditEntry } from '../domain/audit/entry.ts';
 import type { Account, AccountSettings, AccountState, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
+import type { ReportCaller } from './reports.ts';
 
 /** A part of a list, oldest first. Without a limit, all of it. */
 export interface PageFilter {
@@ -126,7 +127,11 @@ export interface AuditLog {
   /** For changes outside the store only. */
   append(entry: AuditEntry): Promise<void>;
   /** Newest first, those before the position. */
-  list(filter: AuditFilter, page: { limit: number; before?: AuditPosition | undefined }): Promise<AuditEntry[]>;
+  list(
+    filter: AuditFilter,
+    page: { limit: number; before?: AuditPosition | undefined },
+    caller?: ReportCaller,
+  ): Promise<AuditEntry[]>;
   count(filter: AuditFilter): Promise<number>;
   /** Removes some entries that are older, and says how many. */
   removeOlder(than: number): Promise<number>;

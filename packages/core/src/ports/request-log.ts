@@ -1,6 +1,7 @@
 import type { Consumption } from '../domain/measures.ts';
 import type { OffsetSpan } from '../domain/time/time-zone.ts';
 import type { UpstreamAttempt } from '../domain/upstream-attempt.ts';
+import type { ReportCaller } from './reports.ts';
 import type { RequestText } from './request-texts.ts';
 
 /** A request that has ended. Prompts and answers are kept apart, see `request-texts.ts`. */
@@ -82,9 +83,14 @@ export interface RequestLog {
   /** Begins a group, to which entries are added as they come. */
   collect(): RequestGroup;
   /** Newest first, those before the position. */
-  list(filter: RequestFilter, page: { limit: number; before?: RequestPosition | undefined }): Promise<RequestEntry[]>;
+  list(
+    filter: RequestFilter,
+    page: { limit: number; before?: RequestPosition | undefined },
+    caller?: ReportCaller,
+  ): Promise<RequestEntry[]>;
   latencies(
     query: LatencyQuery,
+    caller?: ReportCaller,
   ): Promise<{ durations: (LatencyCount & { status: number })[]; firstTokens: LatencyCount[] }>;
   /** Removes some entries that are older, and says how many. */
   removeOlder(than: number): Promise<number>;

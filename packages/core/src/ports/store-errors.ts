@@ -7,3 +7,14 @@ export class DuplicateError extends Error {
 export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError';
 }
+
+/** A report took longer than reports may. */
+export class ReportTooLongError extends Error {
+  override readonly name = 'ReportTooLongError';
+  readonly limitMs: number;
+
+  constructor(limitMs: number) {
+    super(`the report took longer than ${limitMs} ms`);
+    this.limitMs = limitMs;
+  }
+}

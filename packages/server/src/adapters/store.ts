@@ -52,6 +52,8 @@ export interface Store {
   purge(): Promise<void>;
   /** Makes room for the ledger rows of coming months. Rows find a place without it too. */
   prepareMonths(now: number): Promise<void>;
+  /** Counts the rows of tables that have grown much, for the choice of indexes. Small steps, which hold up writes for a moment each. */
+  refreshStatistics(): Promise<void>;
   /** By how much the clock of the database is ahead of this one, at least. */
   clockSkewMs(): Promise<number>;
   readonly responses: ResponseRepository;
@@ -76,6 +78,8 @@ export interface StoreOptions {
    * failures to move rows from the journal into the ledger; the rows are safe and it is tried again. PostgreSQL needs no journal.
    */
   journal?: { onError(error: unknown): void } | undefined;
+  /** For servers: how long a report may take that somebody asked for. */
+  reportLimitMs?: number | undefined;
 }
 
 /** The one place that knows which stores there are. Creates or migrates the database, then opens it. */
@@ -84,13 +88,13 @@ export async function openStore(settings: StoreSettings, options: StoreOptions =
     case 'sqlite':
       return openSqliteStore(settings, options);
     case 'postgres':
-      return openPostgresStore(settings);
+      return openPostgresStore(settings, options);
   }
 }
 
 /** Safe beside other processes on the same file. */
-async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptions): Promise<Store> {
-  const database = await openSqlite({ ...settings, migrations: SQLITE_MIGRATIONS });
+async function openSqliteStore(settings: SqliteSettings, { journal, reportLimitMs }: StoreOptions): Promise<Store> {
+  const database = await openSqlite({ ...settings, migrations: SQLITE_MIGRATIONS, reportLimitMs });
   const repositories = createSqlRepositories(database);
   const journaled = { path: settings.path, ledger: repositories.ledger, usage: repositories.usage };
   const openJournal = async ({ onError }: NonNullable<StoreOptions['journal']>) => {
@@ -109,6 +113,7 @@ async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptio
     usage,
     purge: database.purge,
     prepareMonths: database.prepareMonths,
+    refreshStatistics: database.refreshStatistics,
     clockSkewMs: database.clockSkewMs,
     async close() {
       await close().finally(() => database.close());
@@ -117,10 +122,10 @@ async function openSqliteStore(settings: SqliteSettings, { journal }: StoreOptio
 }
 
 /** Any number of processes may serve from it. A ledger row is durable in PostgreSQL before its request is answered. */
-async function openPostgresStore({ url }: PostgresSettings): Promise<Store> {
-  const database = await openPostgres({ url, migrations: POSTGRES_MIGRATIONS });
-  const { purge, prepareMonths, clockSkewMs, close } = database;
-  return { ...createSqlRepositories(database), purge, prepareMonths, clockSkewMs, close };
+async function openPostgresStore({ url }: PostgresSettings, { reportLimitMs }: StoreOptions): Promise<Store> {
+  const database = await openPostgres({ url, migrations: POSTGRES_MIGRATIONS, reportLimitMs });
+  const { purge, prepareMonths, refreshStatistics, clockSkewMs, close } = database;
+  return { ...createSqlRepositories(database), purge, prepareMonths, refreshStatistics, clockSkewMs, close };
 }
 
 /** Opens both sides of a copy. No server may run on the source. */

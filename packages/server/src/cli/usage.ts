@@ -6,7 +6,7 @@ import { bucketToWire, sumsToWire } from '../compose/wire-shapes.ts';
 import type { UsageBucket, UsageSums } from '../services/usage/usage.ts';
 import { snake } from '../validation/names.ts';
 import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
-import { parseOptions } from './options.ts';
+import { integerOption, parseOptions } from './options.ts';
 import { openForReading } from './store-for-reading.ts';
 import { table } from './table.ts';
 
@@ -28,6 +28,7 @@ const SHOWN = { hour: 16, day: 10, month: 7 };
 /** What people call a group. */
 function groupText(bucket: Bucket, name: DimensionName): string {
   const { id, label } = DIMENSIONS[name];
+  if (bucket.isOther) return 'other';
   return (
     (name === 'account' ? bucket.account : undefined) ??
     (label === null ? undefined : bucket[label]) ??
@@ -71,6 +72,7 @@ export const usageCommand: Command = {
     ['--time-zone ZONE', 'of hours, days and months, such as Africa/Nairobi; default: UTC'],
     ['--bucket hour|day|month', 'default: day'],
     ['--group-by LIST', 'model, region and key, separated by commas'],
+    ['--top N', 'with --group-by: only the groups that cost most, and the sum of the others'],
     ['--csv, --json', 'print CSV or JSON'],
   ],
   async run(context) {
@@ -82,6 +84,7 @@ export const usageCommand: Command = {
       end: { type: 'string' },
       bucket: { type: 'string' },
       'group-by': { type: 'string' },
+      top: { type: 'string' },
       'time-zone': { type: 'string' },
       csv: { type: 'boolean' },
       json: { type: 'boolean' },
@@ -91,6 +94,7 @@ export const usageCommand: Command = {
     }
     if (values.all && values.account !== undefined) throw new OptionError('--all and --account exclude each other');
     const timeZone = parseTimeZoneField(values['time-zone']);
+    const top = integerOption('top', values.top);
     await using administration = await openForReading(context);
     const { accounts, usage } = administration;
     const name = values.account ?? 'default';
@@ -106,6 +110,7 @@ export const usageCommand: Command = {
         end: values.end,
         bucket: values.bucket,
         groupBy: values['group-by'],
+        top,
         timeZone,
       });
       reports.push({ account: account.name, ...report });

@@ -25,6 +25,8 @@ const SWEEP_MS = 60_000;
 const REQUEST_SWEEP_MS = 600_000;
 const AUDIT_SWEEP_MS = HOUR_MS;
 const MONTHS_MS = HOUR_MS;
+/** A table that grows tenfold meanwhile is one of few rows. */
+const STATISTICS_MS = 600_000;
 const CLOCK_MS = 60_000;
 
 export interface BackgroundJobsDependencies {
@@ -46,6 +48,8 @@ export interface BackgroundJobsDependencies {
   accountErasure: AccountErasure;
   /** See `Store`. */
   prepareMonths(now: number): Promise<void>;
+  /** See `Store`. */
+  refreshStatistics(): Promise<void>;
   /** See `Store`. */
   clockSkewMs(): Promise<number>;
   /** See `compose/job-turns.ts`. */
@@ -78,6 +82,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     fileRetention,
     accountErasure,
     prepareMonths,
+    refreshStatistics,
     clockSkewMs,
     isMyTurn,
     logger,
@@ -130,6 +135,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       everyInTurn(REQUEST_SWEEP_MS, 'requests', requests.retention.sweep, 'failed to remove old requests');
       everyInTurn(AUDIT_SWEEP_MS, 'audit log', audit.sweep, 'failed to remove old entries of the audit log');
       everyInTurn(MONTHS_MS, 'months', () => prepareMonths(clock.now()), 'failed to create partitions of the ledger');
+      void every(STATISTICS_MS, refreshStatistics, 'failed to refresh the statistics of the database')();
       fileRetention.start();
       accountErasure.start();
       leases.start();

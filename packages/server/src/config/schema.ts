@@ -235,6 +235,15 @@ export const ConfigSchema = Type.Object(
       },
       'List of requests',
     ),
+    reports: section(
+      {
+        limitSeconds: seconds(
+          30,
+          'A list or report of usage, requests or changes that takes longer is ended, with advice what to ask for instead',
+        ),
+      },
+      'Lists and reports',
+    ),
     audit: section(
       { retentionDays: days(400, 'Changes of accounts, keys and models are kept for this time') },
       'Audit log',

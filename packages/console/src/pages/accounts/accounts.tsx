@@ -83,9 +83,7 @@ export default function Accounts() {
             label: columns.spend,
             number: true,
             sortBy: ({ id }) => spend?.get(id) ?? 0,
-            cell: ({ id, monthly_budget_usd: budget }) => (
-              <SpendCell spend={spend && (spend.get(id) ?? 0)} budget={budget} />
-            ),
+            cell: ({ id, monthly_budget_usd: budget }) => <SpendCell spend={spend?.get(id)} budget={budget} />,
           },
           {
             id: 'keys',

@@ -3,12 +3,13 @@ import type { Key } from '../../api/types.ts';
 import type { Column } from '../../components/table.tsx';
 import { ago, date, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
+import type { MonthlySpend } from '../spend/monthly-spend.ts';
 import { SpendCell } from '../spend/spend.tsx';
 import { KeyModels, KeyRights, KeyStatus } from './key-parts.tsx';
 
 export interface KeyColumnsOptions {
   /** This month, by key. Undefined while it loads. */
-  spend: Map<string, number> | undefined;
+  spend: MonthlySpend | undefined;
   now: number;
   /** Set if keys of several accounts are shown. */
   accountName: ((id: string) => string) | undefined;
@@ -56,7 +57,7 @@ export function keyColumns({ spend, now, accountName, withStatus }: KeyColumnsOp
       label: texts.keys.columns.spend,
       number: true,
       sortBy: ({ id }) => spend?.get(id) ?? 0,
-      cell: ({ id, monthly_budget_usd: budget }) => <SpendCell spend={spend && (spend.get(id) ?? 0)} budget={budget} />,
+      cell: ({ id, monthly_budget_usd: budget }) => <SpendCell spend={spend?.get(id)} budget={budget} />,
     },
     {
       id: 'used',

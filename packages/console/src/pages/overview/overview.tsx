@@ -4,7 +4,7 @@ import { useLastEvent } from '../../api/events.ts';
 import { useAccounts, usePerformance, useUsage } from '../../api/queries.ts';
 import { useAccountFilter } from '../../api/session.ts';
 import type { UsageReport } from '../../api/types.ts';
-import { type Group, groupTotals } from '../../charts/grouping.ts';
+import { type Group, groupTotals, OTHERS } from '../../charts/grouping.ts';
 import { Badge, Failure, Meter } from '../../components/feedback.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { RangeFilter } from '../../components/range-filter.tsx';
@@ -21,7 +21,7 @@ export default function Overview() {
   const account = useAccountFilter();
   const byModel = useUsage(range, range.bucket, { groupBy: 'model' });
   const byKey = useUsage(range, 'month', { groupBy: 'key' });
-  const byAccount = useUsage(range, 'month', { groupBy: 'account' }, account === '*');
+  const byAccount = useUsage(range, 'month', { groupBy: 'account' }, { enabled: account === '*' });
   const performance = usePerformance(range, range.bucket);
   const usage = byModel.data;
   const failed = byModel.error ?? performance.error;
@@ -127,9 +127,9 @@ interface RankingProps {
 function Ranking({ title, usage, group }: RankingProps) {
   const { search } = usePlace();
   const kept = keptSearch(search);
-  const rows = groupTotals(usage?.buckets ?? [], group).toSorted(
-    (left, right) => right.cost_usd - left.cost_usd || right.requests - left.requests,
-  );
+  const rows = groupTotals(usage?.buckets ?? [], group)
+    .filter(({ id }) => id !== OTHERS)
+    .toSorted((left, right) => right.cost_usd - left.cost_usd || right.requests - left.requests);
   const top = rows[0]?.cost_usd ?? 0;
   return (
     <Card title={title}>

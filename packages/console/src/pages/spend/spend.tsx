@@ -4,13 +4,15 @@ import { texts } from '../../texts/en/texts.ts';
 
 export interface SpendCellProps {
   /** Undefined while it is not known. */
-  spend: number | undefined;
+  /** Undefined: being read. Null: not known. */
+  spend: number | null | undefined;
   budget: number | null;
 }
 
 /** What was spent this month, and the budget where there is room. */
 export function SpendCell({ spend, budget }: SpendCellProps) {
   if (spend === undefined) return <span class="skeleton skeleton-line" />;
+  if (spend === null) return '–';
   return (
     <span title={moneyExact(spend)}>
       {money(spend)}

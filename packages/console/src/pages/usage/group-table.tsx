@@ -1,7 +1,7 @@
 import { MEASURE_NAMES, MEASURES, type MeasureName } from '@baobab/core/domain/measures.ts';
 import type { UsageFigures } from '../../api/types.ts';
 import { colorVariable } from '../../charts/colors.ts';
-import { type Group, type GroupTotal, type Metric, metricValue } from '../../charts/grouping.ts';
+import { type Group, type GroupTotal, type Metric, metricValue, OTHERS } from '../../charts/grouping.ts';
 import type { Series } from '../../charts/plot.ts';
 import { Slug } from '../../components/slug.tsx';
 import { type Column, Table } from '../../components/table.tsx';
@@ -62,8 +62,8 @@ export function GroupTable({ rows, totals, group, series, metric, onOpen }: Grou
       label: texts.usage.groups[group],
       sortBy: ({ label }) => label,
       cell: ({ id, label }) =>
-        group === '' ? (
-          texts.common.total
+        group === '' || id === OTHERS ? (
+          <span class="row-name">{group === '' ? texts.common.total : label}</span>
         ) : (
           <span class="row">
             <span class="swatch" style={{ background: `var(${colorVariable(hues.get(id) ?? -1)})` }} />

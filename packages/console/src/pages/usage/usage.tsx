@@ -15,6 +15,7 @@ import {
   groupTotals,
   type Metric,
   metricValue,
+  OTHERS,
   readMetric,
 } from '../../charts/grouping.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
@@ -60,6 +61,7 @@ export default function Usage() {
   const show = metric === 'cost' ? money : compact;
   const exact = metric === 'cost' ? moneyExact : full;
   const exportPath = address('/v1/usage', {
+    // All groups, not only those that are shown.
     ...usageQuery(range, range.bucket, filters, account),
     format: 'csv',
   });
@@ -68,7 +70,7 @@ export default function Usage() {
     filter === 'key' ? (buckets?.find(({ key }) => key === value)?.key_name ?? value) : value;
 
   const filterSeries = (id: string) => {
-    if (group === '') return;
+    if (group === '' || id === OTHERS) return;
     changeSearch({ [group]: id, group: group === 'model' ? 'key' : 'model' });
   };
 

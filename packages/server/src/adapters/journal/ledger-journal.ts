@@ -52,9 +52,9 @@ async function quiet(page: Page): Promise<void> {
 const segmentPaths = (path: string) => [`${path}-ledger-0`, `${path}-ledger-1`] as const;
 
 const settledUsage = (usage: UsageReader, settle: () => Promise<void>): UsageReader => ({
-  async query(query) {
+  async query(query, caller) {
     await settle();
-    return usage.query(query);
+    return usage.query(query, caller);
   },
   async spentNanoUsd(query) {
     await settle();

@@ -76,6 +76,7 @@ export function composeUpkeep(options: UpkeepOptions) {
     fileRetention: schedule,
     accountErasure,
     prepareMonths: store.prepareMonths,
+    refreshStatistics: store.refreshStatistics,
     clockSkewMs: store.clockSkewMs,
     isMyTurn,
     logger,

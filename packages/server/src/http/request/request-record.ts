@@ -3,6 +3,7 @@ import type { Operation } from '@baobab/core/domain/operations.ts';
 import type { Principal } from '@baobab/core/domain/principal.ts';
 import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { Session } from '@baobab/core/ports/sessions.ts';
 import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
 import type { AnswerBody } from './request-text.ts';
@@ -78,6 +79,12 @@ export function principalOf(request: FastifyRequest): Principal {
   if (principal === undefined) throw errors.internal(new Error('a route without authentication asked for its caller'));
   return principal;
 }
+
+/** For whom a route makes a report, which ends when its client leaves. */
+export const reportCallerOf = (reply: FastifyReply): ReportCaller => ({
+  accountId: principalOf(reply.request).account.id,
+  signal: disconnectSignal(reply),
+});
 
 /** Aborts when the client disconnects or the service stops before the answer has ended; not after a normal end. */
 export function disconnectSignal({ request, raw }: FastifyReply): AbortSignal {

@@ -1,7 +1,9 @@
 import type { AuditEntry } from '@baobab/core/domain/audit/entry.ts';
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { AuditFilter, AuditLog, AuditPosition } from '@baobab/core/ports/repositories.ts';
+import { withReportAdvice } from '../requests/report-advice.ts';
 
 export interface AuditPage {
   entries: AuditEntry[];
@@ -11,7 +13,11 @@ export interface AuditPage {
 
 export interface AuditService {
   /** Newest first. */
-  list(filter: AuditFilter, page: { limit: number; before?: AuditPosition | undefined }): Promise<AuditPage>;
+  list(
+    filter: AuditFilter,
+    page: { limit: number; before?: AuditPosition | undefined },
+    caller?: ReportCaller,
+  ): Promise<AuditPage>;
   /** Removes entries that are kept no longer. */
   sweep(): Promise<void>;
 }
@@ -24,8 +30,11 @@ export interface AuditDependencies {
 
 export function createAudit({ log, settings, clock }: AuditDependencies): AuditService {
   return {
-    async list(filter, { limit, before }) {
-      const found = await log.list(filter, { limit: limit + 1, before });
+    async list(filter, { limit, before }, caller) {
+      const found = await withReportAdvice(log.list(filter, { limit: limit + 1, before }, caller), {
+        field: ['start'],
+        advice: 'Name a later start, an account, a target or an action.',
+      });
       const entries = found.slice(0, limit);
       const last = entries.at(-1);
       const next = found.length > limit && last !== undefined ? { time: last.time, id: last.id } : undefined;

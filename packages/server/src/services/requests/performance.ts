@@ -13,7 +13,9 @@ import { parseTimeZoneField, parseUsageTimes } from '@baobab/core/domain/usage-w
 import { errors } from '@baobab/core/errors/errors.ts';
 import { fieldText } from '@baobab/core/errors/fields.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { LatencyCount, RequestLog } from '@baobab/core/ports/request-log.ts';
+import { withReportAdvice } from './report-advice.ts';
 import type { RequestRecorder } from './request-recorder.ts';
 
 export interface PerformanceRequest {
@@ -45,7 +47,7 @@ export interface PerformanceReport {
 
 export interface PerformanceService {
   /** For one account, or for all. Throws 400 and 422. */
-  report(accountId: string | undefined, request: PerformanceRequest): Promise<PerformanceReport>;
+  report(accountId: string | undefined, request: PerformanceRequest, caller: ReportCaller): Promise<PerformanceReport>;
 }
 
 export interface PerformanceDependencies {
@@ -103,7 +105,7 @@ class Sums {
 /** Requests, errors and latencies over time, from the request log. */
 export function createPerformance({ log, recorder, clock }: PerformanceDependencies): PerformanceService {
   return {
-    async report(accountId, { start: startText, end: endText, bucket: bucketText, timeZone, model, keyId }) {
+    async report(accountId, { start: startText, end: endText, bucket: bucketText, timeZone, model, keyId }, caller) {
       const zone = parseTimeZoneField(timeZone);
       const { start, end } = parseUsageTimes({ start: startText, end: endText }, clock.now(), zone);
       const bucket = parseBucket(bucketText);
@@ -116,7 +118,10 @@ export function createPerformance({ log, recorder, clock }: PerformanceDependenc
       await recorder.flush();
       const stored: ZonedBucket = bucket === 'month' ? 'day' : bucket;
       const offsets = offsetSpans(zone, start, end);
-      const counted = await log.latencies({ accountId, model, keyId, start, end, bucket: stored, offsets });
+      const counted = await withReportAdvice(
+        log.latencies({ accountId, model, keyId, start, end, bucket: stored, offsets }, caller),
+        { field: ['start'], advice: 'Ask for a shorter time, or name an account.' },
+      );
       const numberOf = (index: number) => (bucket === 'month' ? monthOfDay(index) : index);
       const boundsOf = (index: number) =>
         bucket === 'month' ? zonedMonthBounds(index, zone) : zonedBucketBounds(stored, index, zone);

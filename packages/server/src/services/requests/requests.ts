@@ -1,6 +1,8 @@
 import { errors } from '@baobab/core/errors/errors.ts';
+import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { KeyRepository } from '@baobab/core/ports/repositories.ts';
 import type { RequestEntry, RequestFilter, RequestLog, RequestPosition } from '@baobab/core/ports/request-log.ts';
+import { withReportAdvice } from './report-advice.ts';
 import type { RequestRecorder } from './request-recorder.ts';
 
 export interface NamedRequest extends RequestEntry {
@@ -16,9 +18,13 @@ export interface RequestPage {
 
 export interface RequestsService {
   /** Newest first. */
-  list(filter: RequestFilter, page: { limit: number; before?: RequestPosition | undefined }): Promise<RequestPage>;
+  list(
+    filter: RequestFilter,
+    page: { limit: number; before?: RequestPosition | undefined },
+    caller: ReportCaller,
+  ): Promise<RequestPage>;
   /** Throws 404 when the account has no such request. Undefined: any account. */
-  get(id: string, accountId: string | undefined): Promise<NamedRequest>;
+  get(id: string, accountId: string | undefined, caller: ReportCaller): Promise<NamedRequest>;
   withNames(entries: readonly RequestEntry[]): Promise<NamedRequest[]>;
 }
 
@@ -37,17 +43,20 @@ export function createRequests({ log, recorder, keys }: RequestsDependencies): R
 
   return {
     withNames,
-    async list(filter, { limit, before }) {
+    async list(filter, { limit, before }, caller) {
       await recorder.flush();
-      const found = await log.list(filter, { limit: limit + 1, before });
+      const found = await withReportAdvice(log.list(filter, { limit: limit + 1, before }, caller), {
+        field: ['start'],
+        advice: 'Name a later start, or an account.',
+      });
       const entries = await withNames(found.slice(0, limit));
       const last = entries.at(-1);
       const next = found.length > limit && last !== undefined ? { time: last.time, id: last.id } : undefined;
       return { entries, next };
     },
-    async get(id, accountId) {
+    async get(id, accountId, caller) {
       await recorder.flush();
-      const [found] = await withNames(await log.list({ id, accountId }, { limit: 1 }));
+      const [found] = await withNames(await log.list({ id, accountId }, { limit: 1 }, caller));
       if (found === undefined) throw errors.requestNotFound(id);
       return found;
     },

@@ -1,10 +1,20 @@
-import { addUsed, type Consumption, NOTHING_USED } from '@baobab/core/domain/measures.ts';
+import { addUsed, type Consumption, DIMENSIONS, NOTHING_USED } from '@baobab/core/domain/measures.ts';
 import { isoTime } from '@baobab/core/domain/time/dates.ts';
 import { usageBucketBounds } from '@baobab/core/domain/time/zoned-bucket.ts';
 import { parseUsageWindow, type UsageWindow, type UsageWindowText } from '@baobab/core/domain/usage-window.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import { fieldText } from '@baobab/core/errors/fields.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
-import type { UsageFilter, UsageGroup, UsageReader, UsageRow } from '@baobab/core/ports/usage.ts';
+import type { ReportCaller } from '@baobab/core/ports/reports.ts';
+import type {
+  UsageFilter,
+  UsageGroup,
+  UsagePosition,
+  UsageQuery,
+  UsageReader,
+  UsageRow,
+} from '@baobab/core/ports/usage.ts';
+import { withReportAdvice } from '../requests/report-advice.ts';
 
 export interface UsageSums extends Consumption {
   requests: number;
@@ -15,19 +25,32 @@ export interface UsageBucket extends UsageSums, UsageGroup {
   /** ISO 8601, like `end`. */
   start: string;
   end: string;
+  /** The sums of all groups that are not listed. */
+  isOther?: true;
 }
 
-export type UsageRequest = UsageWindowText & Omit<UsageFilter, 'accountId'>;
+export interface UsageRequest extends UsageWindowText, Omit<UsageFilter, 'accountId'> {
+  /** Only so many groups, those that cost most, and the sum of the others. */
+  top?: number | undefined;
+  /** Buckets of a page. Without it, the report is whole or refused. */
+  limit?: number | undefined;
+  after?: UsagePosition | undefined;
+}
 
 export interface UsageReport {
   window: UsageWindow;
   buckets: UsageBucket[];
+  /** Of these buckets. */
   totals: UsageSums;
+  /** Position of the last bucket when there are more. */
+  next: UsagePosition | undefined;
 }
 
 export interface UsageService {
-  /** For one account, or for all. Throws 400 for invalid requests and 422 when the report would be too large. */
-  report(accountId: string | undefined, request: UsageRequest): Promise<UsageReport>;
+  /** For one account, or for all. Throws 400 for invalid requests, 422 when the report would be too large or takes too long. */
+  report(accountId: string | undefined, request: UsageRequest, caller?: ReportCaller): Promise<UsageReport>;
+  /** The same page by page, however large it is. */
+  pages(accountId: string | undefined, request: UsageRequest, caller?: ReportCaller): AsyncGenerator<UsageReport>;
 }
 
 export interface UsageDependencies {
@@ -38,15 +61,88 @@ export interface UsageDependencies {
 }
 
 export function createUsage({ usage, clock, maxBuckets = 10_000 }: UsageDependencies): UsageService {
+  /** Rows of one page, and the first one behind it. */
+  async function page(window: UsageWindow, query: PageQuery, caller: ReportCaller | undefined) {
+    const { after, limit } = query;
+    // The buckets before are not added up again.
+    const start = Math.max(window.start, after === undefined ? 0 : usageBucketBounds(window, after.index).start);
+    const found = await withReportAdvice(
+      usage.query({ ...query, ...window, start, limit: limit + 1 }, caller),
+      TOO_LONG,
+    );
+    return { rows: found.slice(0, limit), left: found[limit] };
+  }
+
+  const parse = (request: UsageRequest): UsageWindow => {
+    const window = parseUsageWindow(request, clock.now());
+    checkRequest(window, request);
+    return window;
+  };
+
   return {
-    async report(accountId, request) {
-      const window = parseUsageWindow(request, clock.now());
-      const rows = await usage.query({ ...request, ...window, accountId, limit: maxBuckets + 1 });
-      if (rows.length > maxBuckets) throw tooManyBuckets(window, rows, maxBuckets);
-      return { window, buckets: rows.map((row) => toBucket(window, row)), totals: sumOf(rows) };
+    async report(accountId, request, caller) {
+      const window = parse(request);
+      const limit = Math.min(request.limit ?? maxBuckets, maxBuckets);
+      const { rows, left } = await page(window, { ...request, accountId, limit }, caller);
+      if (request.limit === undefined && left !== undefined) throw tooManyBuckets(window, left, maxBuckets);
+      return toReport(window, rows, left);
+    },
+    async *pages(accountId, request, caller) {
+      const window = parse(request);
+      for (let after = request.after; ; ) {
+        const { rows, left } = await page(window, { ...request, after, accountId, limit: maxBuckets }, caller);
+        const report = toReport(window, rows, left);
+        yield report;
+        after = report.next;
+        if (after === undefined) return;
+      }
     },
   };
 }
+
+type PageQuery = Omit<UsageQuery, keyof UsageWindow>;
+
+const TOO_LONG = {
+  field: ['start'],
+  advice: 'Ask for a shorter time, a larger bucket or fewer groups, or name an account.',
+};
+
+function checkRequest(window: UsageWindow, { top, limit, after }: UsageRequest): void {
+  const { groupBy } = window;
+  if (top !== undefined && groupBy.length === 0) {
+    throw errors.invalidParameter(['top'], fieldText`${['top']} needs ${['groupBy']}.`);
+  }
+  if (top !== undefined && (limit !== undefined || after !== undefined)) {
+    throw errors.invalidParameter(
+      ['top'],
+      fieldText`${['top']} has no pages. Leave out ${['limit']} and ${['after']}.`,
+    );
+  }
+  const isOfReport =
+    after === undefined ||
+    (after.names.length === groupBy.length && usageBucketBounds(window, after.index).start < window.end);
+  if (!isOfReport) {
+    throw errors.invalidParameter(
+      ['after'],
+      fieldText`${['after']} must be the next_cursor of a page of the same report.`,
+    );
+  }
+}
+
+function toReport(window: UsageWindow, rows: readonly UsageRow[], left: UsageRow | undefined): UsageReport {
+  const last = rows.at(-1);
+  return {
+    window,
+    buckets: rows.map((row) => toBucket(window, row)),
+    totals: sumOf(rows),
+    next: left === undefined || last === undefined ? undefined : positionOf(window, last),
+  };
+}
+
+const positionOf = ({ groupBy }: UsageWindow, row: UsageRow): UsagePosition => ({
+  index: row.index,
+  names: groupBy.map((name) => row[DIMENSIONS[name].id] ?? ''),
+});
 
 function toBucket(window: UsageWindow, { index, ...row }: UsageRow): UsageBucket {
   const { start, end } = usageBucketBounds(window, index);
@@ -64,15 +160,18 @@ function sumOf(rows: readonly UsageRow[]): UsageSums {
 }
 
 /** Rows are in order of time, so everything before the bucket of the last one fits. */
-function tooManyBuckets(window: UsageWindow, rows: readonly UsageRow[], maxBuckets: number) {
-  const firstThatDoesNotFit = usageBucketBounds(window, rows.at(-1)?.index ?? 0).start;
+function tooManyBuckets(window: UsageWindow, left: UsageRow, maxBuckets: number) {
+  const firstThatDoesNotFit = usageBucketBounds(window, left.index).start;
   const what = `This report would have more than ${maxBuckets} buckets.`;
   if (firstThatDoesNotFit <= window.start) {
-    return errors.validationFailed(['groupBy'], `${what} Group by fewer fields: a single ${window.bucket} has more.`);
+    return errors.validationFailed(
+      ['groupBy'],
+      `${what} Group by fewer fields, or ask for the 'top' groups or for pages with 'limit': a single ${window.bucket} has more.`,
+    );
   }
   return errors.validationFailed(
     ['end'],
-    `${what} The window from ${isoTime(window.start)} to ${isoTime(firstThatDoesNotFit)} fits. You can also use a larger bucket ` +
-      'or group by fewer fields.',
+    `${what} The window from ${isoTime(window.start)} to ${isoTime(firstThatDoesNotFit)} fits. You can also use a larger bucket, ` +
+      "group by fewer fields, or ask for the 'top' groups or for pages with 'limit'.",
   );
 }

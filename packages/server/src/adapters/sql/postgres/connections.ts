@@ -42,14 +42,14 @@ const settings = (url: string): ClientConfig => ({
 const SESSION_SQL = `set idle_in_transaction_session_timeout = '30s'; set tcp_keepalives_idle = 15;
   set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3`;
 
-export type PoolOptions = Pick<PoolConfig, 'max' | 'query_timeout' | 'pipeline'>;
+export type PoolOptions = Pick<PoolConfig, 'max' | 'query_timeout' | 'pipeline'> & { statementTimeoutMs?: number };
 
-export function createPool(url: string, options: PoolOptions): Pool {
+export function createPool(url: string, { statementTimeoutMs = 0, ...options }: PoolOptions): Pool {
   const pool = new Pool({
     ...settings(url),
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     ...options,
-    onConnect: (client) => client.query(SESSION_SQL),
+    onConnect: (client) => client.query(`${SESSION_SQL}; set statement_timeout = ${statementTimeoutMs}`),
   });
   // The pool drops a broken connection and opens another one for the next query. Queries that were running fail by themselves.
   pool.on('error', () => {});

@@ -1,13 +1,14 @@
-import { type Compilable, Kysely, PostgresDialect, sql } from 'kysely';
-import type { Pool, QueryResult } from 'pg';
+import { type Compilable, Kysely, PostgresDialect, type PostgresPool, sql } from 'kysely';
+import type { QueryResult } from 'pg';
 import { answersTo, givenJson, type PlainValue, type SqlDatabase } from '../shared/database.ts';
 import type { SchemaMigration } from '../shared/migrator.ts';
+import { REPORTS_AT_ONCE, ReportTurns } from '../shared/report-turns.ts';
 import type { Tables } from '../shared/tables.ts';
 import { createPool } from './connections.ts';
 import { toStoreError, withStoreErrors } from './failures.ts';
 import { migrateDatabase } from './migrate.ts';
 import { createPartitions } from './partitions.ts';
-import { forReading } from './read-pool.ts';
+import { forReading, forReport } from './read-pool.ts';
 import { insertNewSql, rowsAsJson, storable } from './statements.ts';
 import { runTransaction, type Statement, withRetries } from './transactions.ts';
 import { refuseUnfinishedCopy } from './transfer-target.ts';
@@ -16,12 +17,15 @@ export interface PostgresOptions {
   /** `postgres://user:password@host:port/database?sslmode=…` */
   url: string;
   migrations: Readonly<Record<string, SchemaMigration>>;
+  /** How long one report may take that somebody asked for. Without end by default. */
+  reportLimitMs?: number | undefined;
 }
 
-/** Connections of one process: together 14. Conflicts between transactions grow with the number of writers. */
+/** Connections of one process: together 16. Conflicts between transactions grow with the number of writers. */
 const READ = { max: 6, query_timeout: 30_000 };
 const WRITE = { max: 6, query_timeout: 30_000, pipeline: true };
-const REPORT = { max: 2, query_timeout: 300_000 };
+/** A report is cancelled; the server's own timeout is for one whose process vanished. */
+const REPORT = { max: REPORTS_AT_ONCE, query_timeout: 300_000, statementTimeoutMs: 300_000 };
 
 const compile = (statements: readonly Compilable[]): Statement[] =>
   statements.map((statement) => {
@@ -31,11 +35,18 @@ const compile = (statements: readonly Compilable[]): Statement[] =>
 
 const toWritten = ({ rows, rowCount }: QueryResult) => ({ rows, changes: rowCount ?? 0 });
 
-const over = <T>(pool: Pool): Kysely<T> => new Kysely<T>({ dialect: new PostgresDialect({ pool: forReading(pool) }) });
+const over = (pool: PostgresPool): Kysely<Tables> => new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 
-export async function openPostgres({ url, migrations }: PostgresOptions): Promise<SqlDatabase> {
+export async function openPostgres({ url, migrations, reportLimitMs }: PostgresOptions): Promise<SqlDatabase> {
   await migrateDatabase(url, migrations, refuseUnfinishedCopy);
   const [reads, writes, reports] = [createPool(url, READ), createPool(url, WRITE), createPool(url, REPORT)];
+  const turns = new ReportTurns({ limitMs: reportLimitMs });
+  const cancelling = new Set<Promise<unknown>>();
+  const cancel = (backend: number) => {
+    const sent = reads.query('select pg_cancel_backend($1)', [backend]).catch(() => {});
+    cancelling.add(sent);
+    void sent.then(() => cancelling.delete(sent));
+  };
   // One statement is a transaction of its own, and it reads nothing that another one could change.
   const insertNew: SqlDatabase['insertNew'] = (target, rows) =>
     withRetries(async () => {
@@ -51,8 +62,8 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
     (await runTransaction(writes, compile(statements), { guards, byRowLocks }))?.map(toWritten);
 
   return {
-    read: over<Tables>(reads),
-    report: over<Tables>(reports),
+    read: over(forReading(reads)),
+    report: (caller) => over(forReport(reports, { run: turns.begin(caller), cancel })),
     byIndex: (table) => sql<never>`${sql.table(table)}`.as(table),
     given(alias, columns, rows) {
       const types = Object.entries(columns).map(([name, type]) => sql`${sql.ref(name)} ${sql.raw(type)}`);
@@ -79,8 +90,9 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
         },
       };
     },
-    // PostgreSQL vacuums by itself.
+    // PostgreSQL vacuums and analyzes by itself.
     async purge() {},
+    async refreshStatistics() {},
     async prepareMonths(now) {
       const client = await withStoreErrors(reports.connect());
       try {
@@ -101,6 +113,8 @@ export async function openPostgres({ url, migrations }: PostgresOptions): Promis
       return Math.min(0, now - sentAt) + Math.max(0, now - Date.now());
     },
     async close() {
+      turns.close();
+      await Promise.all(cancelling);
       await Promise.all([reads, writes, reports].map((pool) => pool.end()));
     },
   };

@@ -1,5 +1,6 @@
 import type { PostgresPool, PostgresPoolClient } from 'kysely';
-import { DatabaseError, type Pool } from 'pg';
+import { DatabaseError, type Pool, type PoolClient, type QueryResult } from 'pg';
+import type { RunStatement } from '../shared/report-turns.ts';
 import { toStoreError } from './failures.ts';
 import { storable } from './statements.ts';
 
@@ -29,3 +30,52 @@ export const forReading = (pool: Pick<Pool, 'connect' | 'end' | 'options'>): Pos
   },
   end: () => pool.end(),
 });
+
+/** For the statements of one report. Each waits for its turn, then takes a connection; one that is ended is cancelled on the server. */
+export const forReport = (
+  reports: Pick<Pool, 'connect' | 'options'>,
+  { run, cancel }: { run: RunStatement; cancel(backend: number): void },
+): PostgresPool => {
+  const query = (sql: string, parameters: readonly unknown[]): Promise<unknown> =>
+    run(async (signal, begun) => {
+      const client = await reports.connect().catch((error: unknown) => {
+        throw toStoreError(error);
+      });
+      begun();
+      return cancellable(client, signal, {
+        run: () => client.query(sql, parameters.map(storable)),
+        cancel,
+      });
+    });
+  return {
+    options: reports.options,
+    connect: async () => ({ query: query as PostgresPoolClient['query'], release: () => {} }),
+    end: async () => {},
+  };
+};
+
+async function cancellable(
+  client: PoolClient,
+  signal: AbortSignal,
+  { run, cancel }: { run(): Promise<QueryResult>; cancel(backend: number): void },
+): Promise<QueryResult> {
+  const ended = Promise.withResolvers<never>();
+  const end = () => {
+    cancel((client as PoolClient & { processID: number }).processID);
+    ended.reject(signal.reason);
+  };
+  signal.addEventListener('abort', end, { once: true });
+  let isBroken = false;
+  try {
+    signal.throwIfAborted();
+    // Not waited for: a proxy may give other numbers to its connections, and the server would not find the statement.
+    return await Promise.race([run(), ended.promise]);
+  } catch (error) {
+    isBroken = !(error instanceof DatabaseError);
+    throw toStoreError(error);
+  } finally {
+    signal.removeEventListener('abort', end);
+    // The cancellation may arrive late, and must not meet the statement of another report.
+    client.release(isBroken || signal.aborted);
+  }
+}

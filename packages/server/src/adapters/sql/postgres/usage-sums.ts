@@ -36,8 +36,8 @@ function functionSql(measures: readonly string[]): string {
 /** Sums of the ledger for each series and quarter of an hour, hour and day, which reports read. They are exact whoever adds rows. */
 export const createSums = (measures: readonly string[]): string[] => [
   ...Object.keys(LENGTHS_MS).map((table) => tableSql(table, measures)),
-  // Days of time zones with half and quarter hours need a few quarters of an hour of each day, which are beside each other in the table.
-  'create index usage_quarters_by_period on usage_quarters (period)',
+  // For reports of all accounts, and for the few quarters of an hour of each day that time zones need. They are beside each other in the table.
+  ...Object.keys(LENGTHS_MS).map((table) => `create index ${table}_by_period on ${table} (period)`),
   functionSql(measures),
   `create trigger ledger_added after insert on ledger referencing new table as added
    for each statement execute function ledger_add_up()`,

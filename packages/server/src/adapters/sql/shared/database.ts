@@ -1,3 +1,4 @@
+import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { AliasedRawBuilder, Compilable, Kysely } from 'kysely';
 import type { Tables } from './tables.ts';
 
@@ -91,8 +92,11 @@ export interface RowGroup {
 export interface SqlDatabase {
   /** Sees everything that was committed before the call. */
   readonly read: Kysely<Tables>;
-  /** The same for long reads, on a connection of its own, so that short ones do not wait behind them. */
-  readonly report: Kysely<Tables>;
+  /**
+   * The same for one report, whose statements take turns with those of other accounts (`report-turns.ts`). Rejects with a
+   * ReportTooLongError at its limit. Without a caller, it is work of the server itself, which has no limit.
+   */
+  report(caller?: ReportCaller): Kysely<Tables>;
   /** A table to select from by one of its indexes. SQLite would choose by statistics that may be old; PostgreSQL keeps its own up to date. */
   byIndex<Name extends keyof Tables>(table: Name, index: string): AliasedRawBuilder<Tables[Name], Name>;
   /** Rows as a table of a statement, which is the same statement for any number of them. For lists that a client has sent. */
@@ -122,6 +126,8 @@ export interface SqlDatabase {
   purge(): Promise<void>;
   /** Makes room for the ledger rows of this month and the next ones, where the dialect stores months apart. */
   prepareMonths(now: number): Promise<void>;
+  /** Counts the rows of tables that have grown much, for the choice of indexes, where the dialect leaves that to us. */
+  refreshStatistics(): Promise<void>;
   /** By how much the clock of the database is ahead of this one, at least. */
   clockSkewMs(): Promise<number>;
   close(): Promise<void>;

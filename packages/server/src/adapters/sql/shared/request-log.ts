@@ -221,34 +221,35 @@ export function sqlRequestLog(database: SqlDatabase): RequestLog {
         },
       };
     },
-    async list(filter, page) {
-      const rows = await requestListQuery(report, filter, page).execute();
+    async list(filter, page, caller) {
+      const rows = await requestListQuery(report(caller), filter, page).execute();
       return rows.map(toEntry);
     },
-    async latencies(query) {
+    async latencies(query, caller) {
+      const db = report(caller);
       const bucket = bucketNumber(sql.ref<number>('begins'), query.bucket, query.offsets).as('bucket');
       const starts = partsOf(query);
       const parts = starts.map((begins, index) => ({ begins, ends: starts[index + 1] ?? IN_HOUR }));
       // The inner queries count rows in the order of an index; the outer one sees only the counts.
       const durations = parts.map((part) =>
-        inWindow(report, query, part)
+        inWindow(db, query, part)
           .groupBy(['account_id', 'hour', 'status', 'duration_bin'])
           .select(['status', 'duration_bin'])
           .select((of) => of.fn.countAll<number>().as('requests')),
       );
       const firstTokens = parts.map((part) =>
-        inWindow(report, query, part)
+        inWindow(db, query, part)
           .where('first_token_bin', 'is not', null)
           .groupBy(['account_id', 'hour', 'first_token_bin'])
           .select('first_token_bin')
           .select((of) => of.fn.countAll<number>().as('requests')),
       );
-      const byDuration = await report
+      const byDuration = await db
         .selectFrom(allOf(durations).as('counts'))
         .select(['status', 'duration_bin', bucket, sumAsNumber('requests').as('requests')])
         .groupBy(['bucket', 'status', 'duration_bin'])
         .execute();
-      const byFirstToken = await report
+      const byFirstToken = await db
         .selectFrom(allOf(firstTokens).as('counts'))
         .select(['first_token_bin', bucket, sumAsNumber('requests').as('requests')])
         .groupBy(['bucket', 'first_token_bin'])
@@ -269,7 +270,7 @@ export function sqlRequestLog(database: SqlDatabase): RequestLog {
     },
     removeOlder: (than) => remove(oldest().where('time_ms', '<', than)),
     async removeBeyond(accountId, newest) {
-      const first = await report
+      const first = await report()
         .selectFrom('request_log')
         .select('time_ms')
         .where('account_id', '=', accountId)

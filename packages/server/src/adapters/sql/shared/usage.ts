@@ -1,26 +1,28 @@
 import { DIMENSIONS, type DimensionColumn, type DimensionName, fromFields } from '@baobab/core/domain/measures.ts';
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
-import type { UsageGroup, UsageQuery, UsageReader, UsageRow } from '@baobab/core/ports/usage.ts';
+import type { UsageGroup, UsageGroupNames, UsageQuery, UsageReader, UsageRow } from '@baobab/core/ports/usage.ts';
 import type { Kysely } from 'kysely';
 import type { SqlDatabase } from './database.ts';
 import type { Tables } from './tables.ts';
-import { spendingQuery, usageQuery } from './usage-statement.ts';
+import { dearestQuery, type Source, spendingQuery, usageQuery } from './usage-statement.ts';
 
 const LONG_MS = 10 * 366 * DAY_MS;
 
-export function sqlUsage({ read, report }: SqlDatabase): UsageReader {
+export function sqlUsage({ read, report, byIndex }: SqlDatabase): UsageReader {
   return {
-    async query(asked) {
-      const query = await withoutEmptyYears(report, asked);
+    async query(asked, caller) {
+      const from = { db: report(caller), byIndex };
+      const query = await withoutEmptyYears(from.db, asked);
       if (query.start >= query.end) return [];
-      const rows = await usageQuery(report, query).execute();
+      const rows = await usageQuery(from, query, await dearestGroups(from, query)).execute();
       const names = new Map<DimensionName, ReadonlyMap<string, string>>();
-      if (query.groupBy.includes('key')) names.set('key', await keyNames(read, query.accountId));
-      if (query.groupBy.includes('account')) names.set('account', await accountNames(read));
+      const idsOf = (column: DimensionColumn) => [...new Set(rows.map((row) => row[column]))];
+      if (query.groupBy.includes('key')) names.set('key', await keyNames(read, idsOf('key_id'), query.accountId));
+      if (query.groupBy.includes('account')) names.set('account', await accountNames(read, idsOf('account_id')));
       return rows.map(
         (row): UsageRow => ({
           index: Number(row.bucket),
-          ...groupOf(row, query.groupBy, names),
+          ...(Number(row.is_other) === 1 ? { isOther: true } : groupOf(row, query.groupBy, names)),
           requests: Number(row.requests),
           ...fromFields(row),
           costNanoUsd: BigInt(row.cost_nano_usd),
@@ -30,7 +32,7 @@ export function sqlUsage({ read, report }: SqlDatabase): UsageReader {
 
     async spentNanoUsd(query) {
       if (query.start >= query.end) return 0n;
-      const row = await spendingQuery(report, query).executeTakeFirst();
+      const row = await spendingQuery({ db: report(), byIndex }, query).executeTakeFirst();
       return BigInt(row?.spent ?? 0);
     },
   };
@@ -62,16 +64,38 @@ async function withoutEmptyYears(db: Kysely<Tables>, query: UsageQuery): Promise
   return { ...query, start: Math.max(query.start, first), end: Math.min(query.end, last + 1) };
 }
 
-async function keyNames(db: Kysely<Tables>, accountId: string | undefined): Promise<Map<string, string>> {
-  const rows = await db
-    .selectFrom('api_keys')
-    .select(['id', 'name'])
-    .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
-    .execute();
-  return new Map(rows.map((row) => [row.id, row.name]));
+/** Undefined: all groups have rows of their own. */
+async function dearestGroups(from: Source, query: UsageQuery): Promise<UsageGroupNames[] | undefined> {
+  const { top, groupBy } = query;
+  if (top === undefined || groupBy.length === 0) return undefined;
+  const dearest = await dearestQuery(from, query, top + 1).execute();
+  if (dearest.length <= top) return undefined;
+  return dearest.slice(0, top).map((row) => groupBy.map((name) => row[DIMENSIONS[name].column]));
 }
 
-async function accountNames(db: Kysely<Tables>): Promise<Map<string, string>> {
-  const rows = await db.selectFrom('accounts').select(['id', 'name']).execute();
-  return new Map(rows.map((row) => [row.id, row.name]));
+/** Parameters of one statement. */
+const IDS_AT_ONCE = 1_000;
+
+async function namesOf(
+  ids: readonly string[],
+  find: (some: readonly string[]) => Promise<{ id: string; name: string }[]>,
+): Promise<Map<string, string>> {
+  const names = new Map<string, string>();
+  for (let at = 0; at < ids.length; at += IDS_AT_ONCE) {
+    for (const { id, name } of await find(ids.slice(at, at + IDS_AT_ONCE))) names.set(id, name);
+  }
+  return names;
 }
+
+const keyNames = (db: Kysely<Tables>, ids: readonly string[], accountId: string | undefined) =>
+  namesOf(ids, (some) =>
+    db
+      .selectFrom('api_keys')
+      .select(['id', 'name'])
+      .where('id', 'in', some)
+      .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
+      .execute(),
+  );
+
+const accountNames = (db: Kysely<Tables>, ids: readonly string[]) =>
+  namesOf(ids, (some) => db.selectFrom('accounts').select(['id', 'name']).where('id', 'in', some).execute());

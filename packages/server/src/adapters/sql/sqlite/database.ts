@@ -6,13 +6,15 @@ import { type Compilable, Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { answersTo, type BulkTarget, givenJson, type SqlDatabase } from '../shared/database.ts';
 import { migrate } from '../shared/migrator.ts';
+import { ReportTurns } from '../shared/report-turns.ts';
 import type { Tables } from '../shared/tables.ts';
 import { isDiskFull, openConnection } from './connection.ts';
 import { sqliteDialect } from './dialect.ts';
 import { PackedRows } from './packed-rows.ts';
+import { ReportProcesses, type ReportTurn } from './report-processes.ts';
 import { createSpaceReserve } from './space-reserve.ts';
 import { startThread, type ThreadClient } from './thread-client.ts';
-import type { Statement } from './thread-messages.ts';
+import type { Statement, StatementResult } from './thread-messages.ts';
 
 export interface SqliteOptions {
   path: string;
@@ -22,6 +24,8 @@ export interface SqliteOptions {
   busyTimeoutMs?: number | undefined;
   /** Space set aside on the disk for urgent writes. */
   reserveBytes?: number | undefined;
+  /** For a server: reports run in processes of their own, which can be ended. Otherwise a thread runs one after the other. */
+  reportLimitMs?: number | undefined;
 }
 
 const compile = (statements: readonly Compilable[]): Statement[] =>
@@ -64,26 +68,16 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
   const thread = (role: 'writer' | 'reader') => startThread({ path, role, synchronous, busyTimeoutMs, reserveBytes });
   const writer = thread('writer');
   const reader = thread('reader');
-  let reporter: ThreadClient | undefined;
-
-  const startedReporter = (): ThreadClient => {
-    reporter ??= thread('reader');
-    return reporter;
-  };
-  const over = (client: () => ThreadClient) =>
-    new Kysely<Tables>({
-      dialect: sqliteDialect({
-        exclusive: false,
-        async execute(statement) {
-          const [result] = await client().run([statement]);
-          return result ?? { rows: [], changes: 0 };
-        },
-      }),
-    });
+  const reports = startReports(options, () => thread('reader'));
+  const over = (execute: (statement: Statement) => Promise<StatementResult>) =>
+    new Kysely<Tables>({ dialect: sqliteDialect({ exclusive: false, execute }) });
 
   return {
-    read: over(() => reader),
-    report: over(startedReporter),
+    read: over((statement) => runOne(reader, statement)),
+    report(caller) {
+      const run = reports.turns.begin(caller);
+      return over((statement) => run((signal, begun) => reports.run(statement, { signal, begun })));
+    },
     byIndex: (table, index) =>
       sql<never>`${sql.table(table)}`.as(sql`${sql.table(table)} indexed by ${sql.ref(index)}`),
     given(alias, columns, rows) {
@@ -108,17 +102,83 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
       }),
     async purge() {
       // Deleted rows are overwritten in the database file, but the write-ahead log still has them until it is emptied.
-      await startedReporter().run([{ sql: 'pragma wal_checkpoint(truncate)', parameters: [] }]);
+      const run = reports.turns.begin();
+      const statement = { sql: 'pragma wal_checkpoint(truncate)', parameters: [] };
+      await run((signal, begun) => reports.run(statement, { signal, begun }));
+    },
+    async refreshStatistics() {
+      if (!(await analyze(thread('reader')))) return;
+      // A connection reads them when it is opened.
+      reader.reopen();
+      reports.renew();
     },
     // SQLite has no partitions.
     async prepareMonths() {},
     clockSkewMs: async () => 0,
     async close() {
-      await Promise.all([reader.close(), reporter?.close()]);
+      reports.turns.close();
+      await Promise.all([reader.close(), reports.close()]);
       // Last, so that its checkpoint meets no reader and removes the write-ahead log.
       await writer.close();
     },
   };
+}
+
+async function runOne(client: ThreadClient, statement: Statement): Promise<StatementResult> {
+  const [result] = await client.run([statement]);
+  return result ?? { rows: [], changes: 0 };
+}
+
+interface Reports {
+  turns: ReportTurns;
+  run(statement: Statement, turn: ReportTurn): Promise<StatementResult>;
+  renew(): void;
+  close(): Promise<void>;
+}
+
+function startReports(
+  { path, busyTimeoutMs = 10_000, reportLimitMs }: SqliteOptions,
+  thread: () => ThreadClient,
+): Reports {
+  const turns = new ReportTurns({ limitMs: reportLimitMs });
+  if (reportLimitMs !== undefined) {
+    const processes = new ReportProcesses({ path, busyTimeoutMs });
+    return {
+      turns,
+      run: (statement, turn) => processes.run(statement, turn),
+      renew: () => processes.renew(),
+      close: () => processes.close(),
+    };
+  }
+  let reporter: ThreadClient | undefined;
+  return {
+    turns,
+    run(statement) {
+      reporter ??= thread();
+      return runOne(reporter, statement);
+    },
+    renew: () => reporter?.reopen(),
+    close: async () => reporter?.close(),
+  };
+}
+
+/** Rows of each index that are read. */
+const ANALYSIS_LIMIT = 400;
+/** Names the tables that have grown tenfold since the last time, or were never counted. */
+const OUTDATED = 'pragma optimize = 0x10003';
+
+/** Counts table by table, so that writes wait for one of them at most. False: nothing was outdated. */
+async function analyze(thread: ThreadClient): Promise<boolean> {
+  const run = async (sql: string) => runOne(thread, { sql, parameters: [] });
+  try {
+    await run('pragma query_only = off');
+    await run(`pragma analysis_limit = ${ANALYSIS_LIMIT}`);
+    const { rows } = await run(OUTDATED);
+    for (const row of rows) await run(String(Object.values(row)[0]));
+    return rows.length > 0;
+  } finally {
+    await thread.close();
+  }
 }
 
 /** Only its owner may read the database, also in a directory that others can read. SQLite gives its other files the same rights. */

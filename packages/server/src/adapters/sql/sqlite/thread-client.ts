@@ -23,6 +23,8 @@ export interface ThreadClient {
   runIf(statements: readonly Statement[], options: RunOptions): Promise<StatementResult[] | undefined>;
   /** One transaction that runs one statement with each list of parameters. Returns the changed rows of each. */
   runEach(repeated: RepeatedStatement): Promise<number[]>;
+  /** After what was asked before, the connection is opened anew and reads the statistics of the database again. */
+  reopen(): void;
   close(): Promise<void>;
 }
 
@@ -92,6 +94,9 @@ export function startThread(options: ThreadOptions): ThreadClient {
     run: (statements) => send(shareTexts(statements, { guards: 0, urgent: false })) as Promise<StatementResult[]>,
     runIf: (statements, options) => send(shareTexts(statements, options)) as Promise<StatementResult[] | undefined>,
     runEach: (repeated) => send(repeated) as Promise<number[]>,
+    reopen() {
+      if (!stopped) worker.postMessage('reopen' satisfies ThreadRequest);
+    },
     async close() {
       if (!stopped) worker.postMessage('close' satisfies ThreadRequest);
       await exited;

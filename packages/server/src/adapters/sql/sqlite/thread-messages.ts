@@ -45,7 +45,8 @@ export interface RepeatedStatement {
 
 export type ThreadWork = { id: number } & (StatementList | RepeatedStatement);
 
-export type ThreadRequest = ThreadWork | 'close';
+/** `reopen`: the connection is opened anew, and reads the statistics of the database again. */
+export type ThreadRequest = ThreadWork | 'reopen' | 'close';
 
 export type ThreadReply =
   | { id: number; results: StatementResult[] }
@@ -53,3 +54,6 @@ export type ThreadReply =
   /** A guard changed no row. */
   | { id: number; refused: true }
   | { id: number; failure: { message: string; kind: FailureKind } };
+
+/** What the process of a report says: that it has started, or the answer to a statement. */
+export type ReportReply = 'ready' | { result: StatementResult } | { failure: string };

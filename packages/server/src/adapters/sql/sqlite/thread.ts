@@ -30,14 +30,9 @@ function connect(): Connection {
   return connection;
 }
 
-function close(): void {
-  try {
-    if (options.role === 'writer') opened?.exec('pragma optimize');
-  } catch {
-    // Statistics only; the disk may be full.
-  }
+function closeConnection(): void {
   opened?.close();
-  port?.close();
+  opened = undefined;
 }
 
 /** Thrown to roll back when a guard changed no row. */
@@ -143,10 +138,11 @@ function performUrgently(group: readonly ThreadWork[]): ThreadReply[] {
 port.on('message', (first: ThreadRequest) => {
   const group: ThreadWork[] = [];
   let next: ThreadRequest | undefined = first;
-  while (next !== undefined && next !== 'close') {
+  while (next !== undefined && typeof next !== 'string') {
     group.push(next);
     next = group.length < LARGEST_GROUP ? receiveMessageOnPort(port)?.message : undefined;
   }
   if (group.length > 0) port.postMessage(performUrgently(group));
-  if (next === 'close') close();
+  if (next !== undefined) closeConnection();
+  if (next === 'close') port.close();
 });

@@ -5,6 +5,7 @@ import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { PerformanceFigures, PerformanceService } from '../../../services/requests/performance.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { chosenAccount } from '../../request/account-choice.ts';
+import { reportCallerOf } from '../../request/request-record.ts';
 import { PerformanceQuery, PerformanceReport } from './schema.ts';
 
 export interface PerformanceDependencies {
@@ -40,10 +41,10 @@ export const performanceRoutes: FastifyPluginAsyncTypebox<PerformanceDependencie
         response: { 200: PerformanceReport, ...commonErrors, 422: ErrorResponse },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { account, time_zone: timeZone, key: keyId, ...query } = request.query;
       const accountId = await chosenAccount(request, accounts, account);
-      const report = await performance.report(accountId, { ...query, timeZone, keyId });
+      const report = await performance.report(accountId, { ...query, timeZone, keyId }, reportCallerOf(reply));
       return {
         object: 'performance' as const,
         time_zone: report.timeZone,

@@ -5,10 +5,10 @@ import { Type } from 'typebox';
 import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { RequestTextsService } from '../../../services/requests/request-texts.ts';
 import type { RequestsService } from '../../../services/requests/requests.ts';
-import { commonErrors } from '../../answer/error-schema.ts';
+import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { pathText } from '../../body/bounded.ts';
 import { chosenAccount, visibleAccount } from '../../request/account-choice.ts';
-import { principalOf } from '../../request/request-record.ts';
+import { principalOf, reportCallerOf } from '../../request/request-record.ts';
 import { requestDetailToWire, requestToWire } from './answer.ts';
 import { cursorOf, filterOf, positionOf } from './request.ts';
 import { RequestDetail, RequestList, RequestsQuery } from './schema.ts';
@@ -37,13 +37,17 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
           'Of the last 30 days, unless the operator keeps them longer or shorter. Prompts and answers are kept only for accounts with `store_prompts`.',
         tags,
         querystring: RequestsQuery,
-        response: { 200: RequestList, ...commonErrors },
+        response: { 200: RequestList, ...commonErrors, 422: ErrorResponse },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { limit = DEFAULT_LIMIT, after, account } = request.query;
       const filter = filterOf(request.query, await chosenAccount(request, accounts, account));
-      const { entries, next } = await requestList.list(filter, { limit, before: positionOf(after) });
+      const { entries, next } = await requestList.list(
+        filter,
+        { limit, before: positionOf(after) },
+        reportCallerOf(reply),
+      );
       return {
         object: 'list' as const,
         data: entries.map(requestToWire),
@@ -64,9 +68,9 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
         response: { 200: RequestDetail, ...commonErrors },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const principal = principalOf(request);
-      const entry = await requestList.get(request.params.id, visibleAccount(request));
+      const entry = await requestList.get(request.params.id, visibleAccount(request), reportCallerOf(reply));
       const text = mayReadPrompts(principal) ? await requestTexts.get(entry.id, principal.account.id) : undefined;
       return requestDetailToWire(entry, { forOperators: isOperator(principal.key), text });
     },

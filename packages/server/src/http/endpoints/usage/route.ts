@@ -1,12 +1,15 @@
+import { Readable } from 'node:stream';
 import { DIMENSIONS, MEASURE_NAMES, MEASURES } from '@baobab/core/domain/measures.ts';
 import { usdText } from '@baobab/core/domain/money.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply } from 'fastify';
 import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { UsageBucket, UsageReport, UsageService } from '../../../services/usage/usage.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { chosenAccount } from '../../request/account-choice.ts';
-import { groupToWire, UsageQuery, UsageResponse, usageToWire } from './schema.ts';
+import { reportCallerOf } from '../../request/request-record.ts';
+import { groupToWire, positionOf, UsageQuery, UsageResponse, usageToWire } from './schema.ts';
 
 export const isCsvWanted = (format: 'json' | 'csv' | undefined, accept = ''): boolean =>
   format === undefined ? accept.startsWith('text/csv') : format === 'csv';
@@ -17,15 +20,20 @@ function cell(value: string | number): string {
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** One line for each bucket, money to the nano-dollar. */
-export function usageToCsv({ window, buckets }: UsageReport): string {
+/** One line for each bucket, money to the nano-dollar. The groups that are not listed are called `other`. */
+export function usageToCsv({ window, buckets }: Omit<UsageReport, 'next'>, { isFirst = true } = {}): string {
   const groups = window.groupBy.flatMap((name) =>
     DIMENSIONS[name].label === null ? [name] : [name, `${name}_name` as const],
   );
   const columns: Record<string, (bucket: UsageBucket) => string | number> = {
     start: ({ start }) => start,
     end: ({ end }) => end,
-    ...Object.fromEntries(groups.map((field) => [field, (bucket: UsageBucket) => groupToWire(bucket)[field] ?? ''])),
+    ...Object.fromEntries(
+      groups.map((field) => [
+        field,
+        (bucket: UsageBucket) => (bucket.isOther ? 'other' : groupToWire(bucket)[field]) ?? '',
+      ]),
+    ),
     requests: ({ requests }) => requests,
     ...Object.fromEntries(
       MEASURE_NAMES.map((name) => [MEASURES[name].wireName, (bucket: UsageBucket) => bucket[name]]),
@@ -37,7 +45,13 @@ export function usageToCsv({ window, buckets }: UsageReport): string {
       .map((value) => cell(value(bucket)))
       .join(','),
   );
-  return `${[Object.keys(columns).join(','), ...lines].join('\r\n')}\r\n`;
+  return [...(isFirst ? [Object.keys(columns).join(',')] : []), ...lines].map((line) => `${line}\r\n`).join('');
+}
+
+/** However long it is: a page at a time is in memory. */
+async function* csvOf(first: UsageReport, others: AsyncGenerator<UsageReport>): AsyncGenerator<string> {
+  yield usageToCsv(first);
+  for await (const page of others) yield usageToCsv(page, { isFirst: false });
 }
 
 export interface UsageDependencies {
@@ -58,16 +72,28 @@ export const usageRoutes: FastifyPluginAsyncTypebox<UsageDependencies> = async (
         summary: 'Report tokens and spend of the account',
         tags: ['Usage'],
         querystring: UsageQuery,
+        description:
+          'CSV without `limit` is streamed and may have any number of lines. JSON has at most 10000 buckets; ask for pages with `limit`, or for the `top` groups.',
         response: { 200: UsageResponse, ...commonErrors, 422: ErrorResponse },
       },
     },
     async (request, reply) => {
-      const { account, format, group_by: groupBy, time_zone: timeZone, key: keyId, ...query } = request.query;
+      const { account, format, group_by: groupBy, time_zone: timeZone, key: keyId, after, ...query } = request.query;
       const accountId = await chosenAccount(request, accounts, account);
-      const report = await usage.report(accountId, { ...query, groupBy, timeZone, keyId });
-      if (!isCsvWanted(format, request.headers.accept)) return usageToWire(report);
+      const wanted = { ...query, groupBy, timeZone, keyId, after: positionOf(after) };
+      const caller = reportCallerOf(reply);
+      if (!isCsvWanted(format, request.headers.accept)) {
+        return usageToWire(await usage.report(accountId, wanted, caller));
+      }
       reply.header('content-disposition', 'attachment; filename="usage.csv"').type('text/csv; charset=utf-8');
-      return (reply as FastifyReply).send(usageToCsv(report));
+      if (wanted.limit !== undefined) {
+        return (reply as FastifyReply).send(usageToCsv(await usage.report(accountId, wanted, caller)));
+      }
+      const pages = usage.pages(accountId, wanted, caller);
+      // Errors of the first page still have a status.
+      const first = await pages.next();
+      if (first.done) throw errors.internal(new Error('a report without a page'));
+      return (reply as FastifyReply).send(Readable.from(csvOf(first.value, pages), { objectMode: false }));
     },
   );
 };

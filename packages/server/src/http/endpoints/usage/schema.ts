@@ -1,6 +1,8 @@
 import { DIMENSION_NAMES, DIMENSIONS, type DimensionName, toFields } from '@baobab/core/domain/measures.ts';
 import { usdNumber } from '@baobab/core/domain/money.ts';
 import { BUCKETS } from '@baobab/core/domain/usage-window.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import type { UsagePosition } from '@baobab/core/ports/usage.ts';
 import { type Static, type TNull, type TOptional, type TString, type TUnion, Type } from 'typebox';
 import type { UsageBucket, UsageReport, UsageSums } from '../../../services/usage/usage.ts';
 import { measureFields } from '../../answer/measure-schema.ts';
@@ -36,6 +38,22 @@ export const UsageQuery = Type.Object(
     region: Type.Optional(shortText({ minLength: 1, description: 'Only this region' })),
     key: Type.Optional(shortText({ minLength: 1, description: 'Only this key, by id' })),
     account: AccountChoice,
+    top: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000,
+        description:
+          'With `group_by`: only the groups that cost most in all of the time. Each bucket has the sum of the others too',
+      }),
+    ),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 10_000,
+        description: 'Buckets on a page. Without it, all of them or an error',
+      }),
+    ),
+    after: Type.Optional(Type.String({ minLength: 1, description: '`next_cursor` of the page before' })),
     format: Type.Optional(Type.Enum(['json', 'csv'], { description: 'Or send `Accept: text/csv`', default: 'json' })),
   },
   { documented: { required: ['start'] } },
@@ -59,12 +77,20 @@ const groupFields = Object.fromEntries(
   ]),
 ) as GroupFields;
 
-const Bucket = Type.Object({ start: Type.String(), end: Type.String(), ...groupFields, ...sums });
+const Bucket = Type.Object({
+  start: Type.String(),
+  end: Type.String(),
+  ...groupFields,
+  other: Type.Optional(Type.Literal(true, { description: 'The sum of the groups that are not among the `top` ones' })),
+  ...sums,
+});
 
 export const UsageResponse = Type.Object({
   object: Type.Literal('usage'),
   buckets: Type.Array(Bucket),
-  totals: Type.Object(sums),
+  totals: Type.Object(sums, { description: 'Of these buckets' }),
+  has_more: Type.Boolean(),
+  next_cursor: Type.Union([Type.String(), Type.Null()]),
 });
 
 export const sumsToWire = (used: UsageSums) => ({
@@ -93,11 +119,31 @@ export const bucketToWire = (bucket: UsageBucket): Static<typeof Bucket> => ({
   start: bucket.start,
   end: bucket.end,
   ...groupToWire(bucket),
+  ...(bucket.isOther && { other: true }),
   ...sumsToWire(bucket),
 });
 
-export const usageToWire = ({ buckets, totals }: UsageReport): Static<typeof UsageResponse> => ({
+/** Opaque to clients: the last bucket of a page. */
+const cursorOf = ({ index, names }: UsagePosition): string =>
+  Buffer.from(JSON.stringify([index, ...names])).toString('base64url');
+
+export function positionOf(cursor: string | undefined): UsagePosition | undefined {
+  if (cursor === undefined) return undefined;
+  try {
+    const [index, ...names]: unknown[] = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    if (Number.isSafeInteger(index) && names.every((name) => typeof name === 'string')) {
+      return { index: Number(index), names };
+    }
+  } catch {
+    // Answered below.
+  }
+  throw errors.invalidParameter('after', "'after' must be the next_cursor of an earlier page.");
+}
+
+export const usageToWire = ({ buckets, totals, next }: UsageReport): Static<typeof UsageResponse> => ({
   object: 'usage',
   buckets: buckets.map(bucketToWire),
   totals: sumsToWire(totals),
+  has_more: next !== undefined,
+  next_cursor: next === undefined ? null : cursorOf(next),
 });

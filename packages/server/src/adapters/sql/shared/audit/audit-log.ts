@@ -98,14 +98,15 @@ function matching(db: Kysely<Tables>, { byIndex }: Pick<SqlDatabase, 'byIndex'>,
 }
 
 export function auditListQuery(
-  database: Pick<SqlDatabase, 'report' | 'byIndex'>,
+  db: Kysely<Tables>,
+  database: Pick<SqlDatabase, 'byIndex'>,
   filter: AuditFilter,
   { limit, before }: Parameters<AuditLog['list']>[1],
 ) {
   const index = indexFor(filter);
   const time = shiftedTime(index);
   const last = (before?.time ?? 0) + index.shift;
-  return matching(database.report, database, filter)
+  return matching(db, database, filter)
     .selectAll()
     .$if(before !== undefined, (query) =>
       query.where(({ or, and, eb }) =>
@@ -123,8 +124,8 @@ export function sqlAuditLog(database: SqlDatabase): AuditLog {
     async append(entry) {
       await write([insertAuditEntry(read, entry)]);
     },
-    async list(filter, page) {
-      const rows = await auditListQuery(database, filter, page).execute();
+    async list(filter, page, caller) {
+      const rows = await auditListQuery(database.report(caller), database, filter, page).execute();
       return rows.map(toEntry);
     },
     async count(filter) {

@@ -31,6 +31,9 @@ const LEDGER = [
     is_summed integer not null default 0
   )`,
   'create index ledger_by_time on ledger (time_ms)',
+  // Reports of all accounts that name a key or a model. New series are rare.
+  'create index ledger_series_by_key on ledger_series (key_id)',
+  'create index ledger_series_by_model on ledger_series (model)',
 ];
 
 export const up = (db: Kysely<unknown>): Promise<void> =>

@@ -4,8 +4,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
 import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuditPage, AuditService } from '../../../../services/audit/audit.ts';
-import { commonErrors } from '../../../answer/error-schema.ts';
-import { principalOf } from '../../../request/request-record.ts';
+import { commonErrors, ErrorResponse } from '../../../answer/error-schema.ts';
+import { principalOf, reportCallerOf } from '../../../request/request-record.ts';
 import { cursorOf, positionOf } from '../../requests/request.ts';
 import { config, noSuch, tags } from '../admin-routes.ts';
 import { AuditList, AuditQuery, auditEntryToWire, OwnAuditQuery, ownEntryToWire } from './schema.ts';
@@ -40,15 +40,16 @@ export const auditRoutes: FastifyPluginAsyncTypebox<AuditRouteDependencies> = as
         summary: 'List who changed accounts, keys and models, newest first',
         tags,
         querystring: AuditQuery,
-        response: { 200: AuditList, ...commonErrors },
+        response: { 200: AuditList, ...commonErrors, 422: ErrorResponse },
       },
     },
-    async ({ query }) => {
+    async ({ query }, reply) => {
       const { limit = DEFAULT_LIMIT, after, account, actor } = query;
       const found = account === undefined ? undefined : await accounts.find(account);
       if (account !== undefined && found === undefined) throw noSuch('account', account);
       const filter = { ...filterOf(query), accountId: found?.id, actorId: actor };
-      return listToWire(await audit.list(filter, { limit, before: positionOf(after) }), auditEntryToWire);
+      const page = { limit, before: positionOf(after) };
+      return listToWire(await audit.list(filter, page, reportCallerOf(reply)), auditEntryToWire);
     },
   );
 
@@ -61,14 +62,14 @@ export const auditRoutes: FastifyPluginAsyncTypebox<AuditRouteDependencies> = as
         description: 'Operators are shown without their names.',
         tags: ['Keys'],
         querystring: OwnAuditQuery,
-        response: { 200: AuditList, ...commonErrors },
+        response: { 200: AuditList, ...commonErrors, 422: ErrorResponse },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { limit = DEFAULT_LIMIT, after } = request.query;
       const { id } = principalOf(request).account;
       const filter = { ...filterOf(request.query), accountId: id };
-      const found = await audit.list(filter, { limit, before: positionOf(after) });
+      const found = await audit.list(filter, { limit, before: positionOf(after) }, reportCallerOf(reply));
       return listToWire(found, (entry) => ownEntryToWire(entry, id));
     },
   );
