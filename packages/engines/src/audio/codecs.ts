@@ -1,7 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { Unusable } from '@baobab/core/sandbox/sandboxed-program.ts';
 import { FLACDecoder } from '@wasm-audio-decoders/flac';
 import { OggVorbisDecoder } from '@wasm-audio-decoders/ogg-vorbis';
 import { MPEGDecoder } from 'mpg123-decoder';
 import { OpusDecoder } from 'opus-decoder';
+import type { DecodeFailure } from './protocol.ts';
 
 /** Decoded samples, one array for each channel. */
 export interface Pcm {
@@ -63,11 +66,20 @@ export const CODECS: Readonly<Record<string, (config: CodecConfig) => Promise<Pa
     };
   },
 
-  async aac({ description }) {
+  async aac({ description, numberOfChannels }) {
     if (description === undefined) throw new Error('The AAC header is missing');
-    const { decoder } = await import('@audio/decode-aac');
-    const aac = await decoder({ asc: description });
-    return { decode: async (packet) => aac.decode(packet) };
+    let decoder = openAac(description, numberOfChannels);
+    return {
+      async decode(packet) {
+        try {
+          return decoder(packet);
+        } catch (error) {
+          // A packet that broke off in the middle left the decoder in no good state.
+          if (error instanceof WebAssembly.RuntimeError) decoder = openAac(description, numberOfChannels);
+          throw error;
+        }
+      },
+    };
   },
 };
 
@@ -133,4 +145,43 @@ function splitXiph(bytes: Uint8Array): Uint8Array[] {
     return packet;
   });
   return [...packets, bytes.subarray(at)];
+}
+
+/** What aac/src/lib.rs exports. */
+interface AacExports {
+  memory: WebAssembly.Memory;
+  input(length: number): number;
+  open(): number;
+  decode(): number;
+  channels(): number;
+  sample_rate(): number;
+  plane(channel: number): number;
+}
+
+const AAC_MODULE = new WebAssembly.Module(readFileSync(new URL('../../aac/aac.wasm', import.meta.url)));
+
+/**
+ * A decoder of AAC-LC, mono or stereo. Of HE-AAC it decodes the lower half of the frequencies, at half the sample rate: those above 8 kHz are
+ * not needed.
+ */
+function openAac(config: Uint8Array, numberOfChannels: number): (packet: Uint8Array) => Pcm {
+  const aac = new WebAssembly.Instance(AAC_MODULE).exports as unknown as AacExports;
+  const send = (bytes: Uint8Array) => {
+    const at = aac.input(bytes.length);
+    new Uint8Array(aac.memory.buffer).set(bytes, at);
+  };
+  send(config);
+  if (aac.open() < 0) {
+    const codec = `aac with ${numberOfChannels} channels, or of another profile than LC and HE`;
+    throw new Unusable<DecodeFailure>({ reason: 'unsupported-codec', codec });
+  }
+  return (packet) => {
+    send(packet);
+    const frames = aac.decode();
+    if (frames < 0) throw new Error('The packet is damaged');
+    const channelData = Array.from({ length: aac.channels() }, (_, channel) =>
+      new Float32Array(aac.memory.buffer, aac.plane(channel), frames).slice(),
+    );
+    return { channelData, sampleRate: aac.sample_rate() };
+  };
 }
