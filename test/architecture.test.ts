@@ -15,7 +15,7 @@ interface Arrows {
 
 /** Drivers that run models here: each folder of engines with a driver.ts. A new one needs no line in the table. */
 const driverRooms = globSync('*/driver.ts', { cwd: join(PACKAGES, 'engines/src') }).map((path) => dirname(path));
-const DRIVER: Arrows = { code: ['errors', 'runtime', 'engine'], types: ['domain'] };
+const DRIVER: Arrows = { code: ['errors', 'runtime', 'engine', 'sandbox', 'seccomp'], types: ['domain'] };
 
 /** Which room may know which. Tests may know everything. */
 const CORE: Record<string, Arrows> = {
@@ -28,8 +28,9 @@ const CORE: Record<string, Arrows> = {
 };
 const ENGINES: Record<string, Arrows> = {
   ...Object.fromEntries(driverRooms.map((room) => [room, DRIVER])),
-  audio: { code: ['errors', 'runtime', 'sandbox'], types: ['ports', 'engine'] },
-  documents: { code: ['errors', 'runtime', 'sandbox'], types: ['ports'] },
+  seccomp: { code: [], types: ['sandbox'] },
+  audio: { code: ['errors', 'runtime', 'sandbox', 'seccomp'], types: ['ports', 'engine'] },
+  documents: { code: ['errors', 'runtime', 'sandbox', 'seccomp'], types: ['ports'] },
   // What the server may import: the doors in the package's `exports`.
   engines: { code: [...driverRooms, 'audio', 'documents'], types: ['engine'] },
 };
@@ -98,6 +99,7 @@ const ONLY_IN: Record<string, RegExp> = {
   'onnxruntime-node': /^engines\/onnx\//,
   'node-llama-cpp': /^engines\/llama\//,
   'prom-client': /^server\/metrics\//,
+  koffi: /^engines\/seccomp\//,
   unpdf: /^engines\/documents\//,
   pino: /^server\/logging\//,
   undici: /^server\/models\//,

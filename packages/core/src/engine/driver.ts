@@ -45,7 +45,7 @@ export interface LocalRuntime<Options = Values, Settings = Values> {
   /** The same for the memory of GPUs, if the whole model is there. */
   videoBytes?(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;
   /** What its engine process may do beyond reading code, packages and the model's directory. */
-  rights?(directory: string): EngineRights;
+  rights?(directory: string, engine: EngineSpec<Options>): EngineRights;
   /**
    * A module with the exports of `PreparationModule`: work on chat requests that must not block an engine process, because
    * clients decide how much of it there is.

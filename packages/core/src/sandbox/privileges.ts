@@ -32,6 +32,9 @@ function find(): readonly string[] {
   );
 }
 
+/** What a process must be allowed to read to start others with fewer rights. */
+export const NEEDED_FOR_LIMITS: readonly string[] = [...PATHS, '/bin/sh'];
+
 /** The command and its arguments for `spawn`. */
 export function withoutNewPrivileges(command: string, args: readonly string[]): [string, string[]] {
   const [program = command, ...rest] = [...noNewPrivileges(), command, ...args];
@@ -44,7 +47,7 @@ export interface ProcessLimits {
   /** Limit of everything the process allocates or reserves for writing. */
   memoryBytes: number;
   /** The process is killed when it has used this much. Not wall time, which also passes on a busy machine. */
-  cpuSeconds: number;
+  cpuSeconds?: number;
 }
 
 const SCRIPT = 'ulimit -d "$1" 2>/dev/null; ulimit -t "$2" 2>/dev/null; ulimit -c 0 2>/dev/null; shift 2; exec "$@"';
@@ -56,9 +59,10 @@ const SCRIPT = 'ulimit -d "$1" 2>/dev/null; ulimit -t "$2" 2>/dev/null; ulimit -
 export function withProcessLimits(
   command: string,
   args: readonly string[],
-  { memoryBytes, cpuSeconds }: ProcessLimits,
+  { memoryBytes, cpuSeconds = Number.POSITIVE_INFINITY }: ProcessLimits,
 ): [string, string[]] {
   if (process.platform === 'win32' || !existsSync(SHELL)) return [command, [...args]];
   const kilobytes = Math.ceil(memoryBytes / 1024);
-  return [SHELL, ['-c', SCRIPT, 'sh', String(kilobytes), String(Math.ceil(cpuSeconds)), command, ...args]];
+  const seconds = Number.isFinite(cpuSeconds) ? String(Math.ceil(cpuSeconds)) : 'unlimited';
+  return [SHELL, ['-c', SCRIPT, 'sh', String(kilobytes), seconds, command, ...args]];
 }

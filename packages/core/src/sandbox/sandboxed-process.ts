@@ -4,7 +4,10 @@ import { setPriority } from 'node:os';
 import type { Readable } from 'node:stream';
 import { moduleFolders, packageFolder } from '../runtime/package-folders.ts';
 import { type ProcessLimits, withoutNewPrivileges, withProcessLimits } from './privileges.ts';
-import { AT_WORK, REPORT_DESCRIPTOR } from './sandboxed-program.ts';
+import { REPORT_DESCRIPTOR } from './sandboxed-program.ts';
+
+/** Called when a process has ended, with the reason why it could not be sealed: it had the rights of Node's permission model then. */
+export type OnSeal = (reason: string | undefined) => void;
 
 export interface SandboxedProgram<Reason extends string> {
   /** For errors, such as 'the PDF reader'. */
@@ -13,13 +16,12 @@ export interface SandboxedProgram<Reason extends string> {
   entry: string;
   /** A file of the package that it uses, which may be installed elsewhere than beside the entry. */
   library: string;
-  /** What it may read besides this program's code and packages. */
-  readable?: readonly string[];
   heapMegabytes: number;
   /** Sent as JSON. */
   argument: object;
-  /** It reads standard input. */
-  hasInput?: boolean;
+  /** Its standard input: a pipe, or an open file. */
+  input: 'pipe' | number;
+  onSeal?: OnSeal | undefined;
   /** Limits that the kernel enforces. */
   limits?: ProcessLimits;
   /** Above 0, other processes go first. */
@@ -77,7 +79,7 @@ export class SandboxedProcess<Failure, Reason extends string> implements AsyncDi
       child.once('close', (code, by) => resolve({ code, signal: by }));
       child.once('error', (error) => resolve({ code: null, signal: null, error }));
     });
-    this.#report = readReport(child.stdio[REPORT_DESCRIPTOR] as Readable);
+    this.#report = readReport(child.stdio[REPORT_DESCRIPTOR] as Readable, program.onSeal);
     this.#checks = setInterval(() => void this.check(), CHECK_MS);
     signal.addEventListener('abort', this.#onAbort, { once: true });
   }
@@ -114,10 +116,10 @@ export class SandboxedProcess<Failure, Reason extends string> implements AsyncDi
 }
 
 function start(program: SandboxedProgram<string>): ChildProcess {
-  const { hasInput = false, limits, niceness } = program;
+  const { input, limits, niceness } = program;
   const node = [process.execPath, nodeArguments(program)] as const;
   const [command, args] = withoutNewPrivileges(...(limits === undefined ? node : withProcessLimits(...node, limits)));
-  const child = spawn(command, args, { stdio: [hasInput ? 'pipe' : 'ignore', 'pipe', 'ignore', 'pipe'], env: {} });
+  const child = spawn(command, args, { stdio: [input, 'pipe', 'ignore', 'pipe'], env: {} });
   try {
     if (niceness !== undefined && child.pid !== undefined) setPriority(child.pid, niceness);
   } catch {
@@ -126,11 +128,13 @@ function start(program: SandboxedProgram<string>): ChildProcess {
   return child;
 }
 
-function nodeArguments({ entry, library, readable = [], heapMegabytes, argument }: SandboxedProgram<string>) {
+function nodeArguments({ entry, library, heapMegabytes, argument }: SandboxedProgram<string>) {
   const code = [entry, import.meta.filename].map(packageFolder);
-  const paths = new Set([entry, ...code, ...moduleFolders(entry), ...moduleFolders(library), ...readable]);
+  const paths = new Set([entry, ...code, ...moduleFolders(entry), ...moduleFolders(library)]);
   return [
     '--permission',
+    // The seal is native code. Afterwards no other can be loaded.
+    ...(process.platform === 'linux' ? ['--allow-addons'] : []),
     ...[...paths].map((path) => `--allow-fs-read=${path}`),
     '--no-warnings',
     `--max-old-space-size=${heapMegabytes}`,
@@ -157,18 +161,24 @@ interface Report<Failure> {
 }
 
 /** A process that is killed may leave a part of its report. */
-async function readReport<Failure>(stream: Readable): Promise<Report<Failure>> {
+async function readReport<Failure>(stream: Readable, onSeal: OnSeal | undefined): Promise<Report<Failure>> {
   let text = '';
   try {
     for await (const piece of stream.setEncoding('utf8')) {
       if (text.length < MAX_REPORT_CHARACTERS) text += piece;
     }
-    const failure = text.slice(AT_WORK.length);
-    return {
-      atWork: text.startsWith(AT_WORK),
-      failure: failure === '' ? undefined : (JSON.parse(failure) as Failure),
-    };
   } catch {
-    return { atWork: text.startsWith(AT_WORK), failure: undefined };
+    // What was read counts.
+  }
+  const end = text.indexOf('\n');
+  if (end >= 0) onSeal?.(text.slice(0, end) || undefined);
+  return { atWork: end >= 0, failure: failureIn(text.slice(end + 1)) };
+}
+
+function failureIn<Failure>(text: string): Failure | undefined {
+  try {
+    return text === '' ? undefined : (JSON.parse(text) as Failure);
+  } catch {
+    return undefined;
   }
 }

@@ -1,13 +1,12 @@
 /**
- * The decoder process: reads the audio file named in its argument and writes mono 16 kHz samples to standard output.
- * It may only read that file and its own code. The parent kills it when it takes too much time or memory.
+ * The decoder process: reads the audio file that is its standard input and writes mono 16 kHz samples to standard output.
+ * It may open no other. The parent kills it when it takes too much time or memory.
  */
-import { once } from 'node:events';
-import { runSandboxed, Unusable } from '@baobab/core/sandbox/sandboxed-program.ts';
+import { readInput, runSandboxed, Unusable, writeOutput } from '@baobab/core/sandbox/sandboxed-program.ts';
 import {
   AudioSampleSink,
+  CustomSource,
   EncodedPacketSink,
-  FilePathSource,
   FLAC,
   Input,
   type InputAudioTrack,
@@ -19,6 +18,7 @@ import {
   WAVE,
   WEBM,
 } from 'mediabunny';
+import { sealProcess } from '../seccomp/seal.ts';
 import { CODECS, type Pcm } from './codecs.ts';
 import { CHUNK_SAMPLES, type DecodeFailure, type DecoderArguments, SAMPLE_RATE } from './protocol.ts';
 import { createResampler, type Resampler } from './resampler.ts';
@@ -28,9 +28,16 @@ const MAX_RATE = 384_000;
 /** Damaged packets are skipped. With a larger share of them the file counts as corrupt. */
 const MAX_DAMAGED_SHARE = 0.5;
 
-async function run({ path, maxSeconds }: DecoderArguments): Promise<void> {
+async function run({ bytes, maxSeconds }: DecoderArguments): Promise<void> {
   const input = new Input({
-    source: new FilePathSource(path),
+    source: new CustomSource({
+      getSize: () => bytes,
+      read(start, end) {
+        const piece = new Uint8Array(end - start);
+        return piece.subarray(0, readInput(piece, start));
+      },
+      prefetchProfile: 'fileSystem',
+    }),
     formats: [WAVE, MP3, FLAC, OGG, MP4, QTFF, WEBM, MATROSKA],
   });
   if (!(await input.canRead())) throw new Unusable<DecodeFailure>({ reason: 'unknown-format' });
@@ -38,8 +45,8 @@ async function run({ path, maxSeconds }: DecoderArguments): Promise<void> {
   if (track === null) throw new Unusable<DecodeFailure>({ reason: 'no-audio' });
 
   const sink = createOutput(maxSeconds);
-  for await (const pcm of pcmOf(track)) await sink.write(pcm);
-  await sink.end();
+  for await (const pcm of pcmOf(track)) sink.write(pcm);
+  sink.end();
 }
 
 async function* pcmOf(track: InputAudioTrack): AsyncGenerator<Pcm> {
@@ -57,9 +64,7 @@ async function* pcmOf(track: InputAudioTrack): AsyncGenerator<Pcm> {
     numberOfChannels: config.numberOfChannels,
     description: config.description === undefined ? undefined : toBytes(config.description),
   }).catch((cause) => {
-    throw (cause as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND'
-      ? new Unusable<DecodeFailure>({ reason: 'unsupported-codec', codec: codec ?? 'unknown' })
-      : new Unusable<DecodeFailure>({ reason: 'corrupt' }, cause);
+    throw cause instanceof Unusable ? cause : new Unusable<DecodeFailure>({ reason: 'corrupt' }, cause);
   });
 
   let packets = 0;
@@ -105,13 +110,13 @@ function createOutput(maxSeconds: number) {
   let filled = 0;
   let total = 0;
 
-  const emit = async () => {
+  const emit = () => {
     const bytes = Buffer.from(chunk.buffer, 0, filled * Float32Array.BYTES_PER_ELEMENT);
     chunk = new Float32Array(CHUNK_SAMPLES);
     filled = 0;
-    if (!process.stdout.write(bytes)) await once(process.stdout, 'drain');
+    writeOutput(bytes);
   };
-  const add = async (samples: Float32Array) => {
+  const add = (samples: Float32Array) => {
     total += samples.length;
     if (total > maxSeconds * SAMPLE_RATE)
       throw new Unusable<DecodeFailure>({ reason: 'too-long', limitSeconds: maxSeconds });
@@ -120,25 +125,25 @@ function createOutput(maxSeconds: number) {
       chunk.set(piece, filled);
       filled += piece.length;
       at += piece.length;
-      if (filled === CHUNK_SAMPLES) await emit();
+      if (filled === CHUNK_SAMPLES) emit();
     }
   };
 
   return {
-    async write({ channelData, sampleRate }: Pcm): Promise<void> {
+    write({ channelData, sampleRate }: Pcm): void {
       if ((channelData[0]?.length ?? 0) === 0) return;
       if (!(sampleRate >= MIN_RATE && sampleRate <= MAX_RATE)) throw new Unusable<DecodeFailure>({ reason: 'corrupt' });
       if (resampler === undefined || sampleRate !== rate) {
-        if (resampler) await add(resampler.flush());
+        if (resampler) add(resampler.flush());
         resampler = createResampler(sampleRate, SAMPLE_RATE);
         rate = sampleRate;
       }
-      await add(resampler.push(toMono(channelData)));
+      add(resampler.push(toMono(channelData)));
     },
-    async end(): Promise<void> {
-      if (resampler) await add(resampler.flush());
+    end(): void {
+      if (resampler) add(resampler.flush());
       if (total === 0) throw new Unusable<DecodeFailure>({ reason: 'no-audio' });
-      if (filled > 0) await emit();
+      if (filled > 0) emit();
     },
   };
 }
@@ -174,4 +179,4 @@ async function orCorrupt<T>(read: () => T | Promise<T>): Promise<T> {
   }
 }
 
-await runSandboxed(run);
+await runSandboxed(run, sealProcess);

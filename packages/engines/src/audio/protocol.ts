@@ -12,7 +12,9 @@ export type DecodeFailure =
   | { reason: 'corrupt' }
   | { reason: 'too-long'; limitSeconds: number };
 
+/** The file is the standard input. */
 export interface DecoderArguments {
-  path: string;
+  /** The size of the file. */
+  bytes: number;
   maxSeconds: number;
 }

@@ -8,6 +8,7 @@ import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { systemClock } from '@baobab/core/runtime/clock.ts';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createSlots } from '../../../server/src/admission/slots.ts';
+import { sealOf } from '../seccomp/testing/seal-of.ts';
 import { SAMPLE_RATE } from './protocol.ts';
 import { createAudioReader, type DecodeLimits, decodeAudio } from './reader.ts';
 
@@ -162,6 +163,29 @@ describe('decodeAudio', () => {
     const samples = await decode(clip(name));
     expect(Math.abs(samples.length - reference.length) / SAMPLE_RATE).toBeLessThan(0.15);
     expect(similarity(reference, samples)).toBeGreaterThan(least);
+  });
+
+  it
+    .runIf(process.platform === 'linux')
+    .each([
+      ...['apples.wav', 'apples.flac', 'apples.mp3', 'apples.vorbis.ogg', 'apples.opus.ogg', 'apples.m4a'],
+      ...['apples.opus.webm', 'apples.vorbis.webm'],
+    ])('decodes %s in a process that the kernel has sealed', async (name) => {
+    const chunks = decodeAudio(clip(name), { signal: new AbortController().signal });
+    expect((await chunks.next()).value).toBeInstanceOf(Float32Array);
+    // It waits to write the rest.
+    expect(sealOf('audio/decoder-process.ts')).toEqual(['2']);
+    await chunks.return(undefined);
+  });
+
+  it('reports whether the process was sealed', async () => {
+    const reasons: (string | undefined)[] = [];
+    const chunks = decodeAudio(clip('apples.wav'), {
+      signal: new AbortController().signal,
+      onSeal: (reason) => reasons.push(reason),
+    });
+    await Array.fromAsync(chunks);
+    expect(reasons.map((reason) => reason === undefined)).toEqual([process.platform === 'linux']);
   });
 
   it('mixes and resamples 24-bit stereo at 48 kHz', async () => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { CallContext } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { AudioReader, MayDecode, ReaderSlots } from '@baobab/core/ports/file-readers.ts';
-import { SandboxedProcess } from '@baobab/core/sandbox/sandboxed-process.ts';
+import { type OnSeal, SandboxedProcess } from '@baobab/core/sandbox/sandboxed-process.ts';
 import { type DecodeFailure, type DecoderArguments, SAMPLE_RATE } from './protocol.ts';
 import { cutWindows } from './windows.ts';
 
@@ -18,16 +18,17 @@ interface AudioReaderDependencies {
   limits?: Partial<DecodeLimits> | undefined;
   /** Bounds the decoder processes of all requests; each takes about 100 MB. */
   decoders: ReaderSlots;
+  onSeal?: OnSeal | undefined;
   decode?: typeof decodeAudio;
 }
 
 export function createAudioReader(dependencies: AudioReaderDependencies): AudioReader {
-  const { temporaryDirectory, limits, decoders, decode = decodeAudio } = dependencies;
+  const { temporaryDirectory, limits, decoders, onSeal, decode = decodeAudio } = dependencies;
 
   async function* readFile(path: string, context: CallContext, mayDecode: MayDecode | undefined) {
     const permit = await decoders.enter(context);
     try {
-      const decoded = decode(path, { signal: context.signal, limits });
+      const decoded = decode(path, { signal: context.signal, limits, onSeal });
       return yield* cutWindows(mayDecode === undefined ? decoded : allowedPart(decoded, mayDecode));
     } finally {
       permit.release();
@@ -92,20 +93,24 @@ type EndReason = 'memory' | 'stall';
  */
 export async function* decodeAudio(
   path: string,
-  { signal, limits: given }: { signal: AbortSignal; limits?: Partial<DecodeLimits> | undefined },
+  options: { signal: AbortSignal; limits?: Partial<DecodeLimits> | undefined; onSeal?: OnSeal | undefined },
 ): AsyncGenerator<Float32Array<ArrayBuffer>> {
+  const { signal, onSeal } = options;
   signal.throwIfAborted();
-  const limits = { ...DEFAULT_LIMITS, ...given };
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
   let cpuSecondsAtChunk = 0;
   let cpuSeconds = 0;
+  await using file = await open(path);
+  const { size } = await file.stat();
   await using decoder = new SandboxedProcess<DecodeFailure, EndReason>(
     {
       name: 'the audio decoder',
       entry: ENTRY,
       library: fileURLToPath(import.meta.resolve('mediabunny')),
-      readable: [path],
+      input: file.fd,
+      onSeal,
       heapMegabytes: HEAP_MEGABYTES,
-      argument: { path, maxSeconds: limits.maxSeconds } satisfies DecoderArguments,
+      argument: { bytes: size, maxSeconds: limits.maxSeconds } satisfies DecoderArguments,
       check(used) {
         if (used.memoryBytes > limits.maxMemoryBytes) return 'memory';
         cpuSeconds = Math.max(cpuSeconds, used.cpuSeconds);

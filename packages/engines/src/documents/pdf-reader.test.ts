@@ -16,6 +16,7 @@ import {
   textPdf,
 } from '../../../../test/fixtures/pdf.ts';
 import { createSlots } from '../../../server/src/admission/slots.ts';
+import { sealOf } from '../seccomp/testing/seal-of.ts';
 import { createPdfReader, createTextCache, type PdfLimits, readPdfText } from './pdf-reader.ts';
 
 const contextOf = (accountId: string, keeps = true): PdfReadContext => ({
@@ -255,6 +256,41 @@ describe('the process that reads a PDF', () => {
     const { text } = (await readWith(code)) as { text: string };
     expect(text).toMatch(/ERR_ACCESS_DENIED$/);
     expect(text).not.toContain('PATH');
+  });
+
+  it.runIf(process.platform === 'linux')('is sealed by the kernel before it reads the file', async () => {
+    const bytes = textPdf('Sealed');
+    const half = Promise.withResolvers<void>();
+    const content = {
+      sha256: '',
+      open: async () =>
+        (async function* () {
+          yield bytes.subarray(0, 20);
+          await half.promise;
+          yield bytes.subarray(20);
+        })(),
+    };
+    const reasons: (string | undefined)[] = [];
+    const signal = new AbortController().signal;
+    const reading = readPdfText(content, { signal, onSeal: (reason) => reasons.push(reason) });
+    await expect.poll(() => sealOf('documents/reader-process.ts'), { timeout: 30_000 }).toEqual(['2']);
+    half.resolve();
+    expect(await reading).toEqual({ text: 'Sealed' });
+    expect(reasons).toEqual([undefined]);
+  });
+
+  it('reports why it is not sealed', async () => {
+    const reasons: (string | undefined)[] = [];
+    await using folder = await mkdtempDisposable(join(tmpdir(), 'baobab-pdf-'));
+    const entry = join(folder.path, 'entry.mjs');
+    await writeFile(
+      entry,
+      "import { writeSync } from 'node:fs'; writeSync(3, 'no library\\n'); process.stdout.write('x');",
+    );
+    const { signal } = new AbortController();
+    const onSeal = (reason: string | undefined) => reasons.push(reason);
+    expect(await readPdfText({ base64: '' }, { signal, onSeal, entry })).toEqual({ text: 'x' });
+    expect(reasons).toEqual(['no library']);
   });
 
   it('is ended when the client leaves', async () => {

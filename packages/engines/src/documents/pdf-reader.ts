@@ -7,7 +7,7 @@ import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { PdfContent, PdfFailure, PdfReader, PdfText, ReaderSlots } from '@baobab/core/ports/file-readers.ts';
 import { AccountCache } from '@baobab/core/runtime/account-cache.ts';
 import { yieldToEventLoop } from '@baobab/core/runtime/time-slices.ts';
-import { type SandboxedEnd, SandboxedProcess } from '@baobab/core/sandbox/sandboxed-process.ts';
+import { type OnSeal, type SandboxedEnd, SandboxedProcess } from '@baobab/core/sandbox/sandboxed-process.ts';
 import type { ReaderArguments, ReadFailure } from './protocol.ts';
 
 interface PdfReaderDependencies {
@@ -15,6 +15,7 @@ interface PdfReaderDependencies {
   readers: ReaderSlots;
   limits?: Partial<PdfLimits> | undefined;
   clock: Clock;
+  onSeal?: OnSeal | undefined;
   readText?: typeof readPdfText;
 }
 
@@ -32,7 +33,7 @@ async function keyOf(content: PdfContent): Promise<string> {
 
 /** Reads PDF files, each in a process of its own. Clients send the same file with every turn of a chat, so texts are kept for a while. */
 export function createPdfReader(dependencies: PdfReaderDependencies): PdfReader {
-  const { readers, limits, clock, readText = readPdfText } = dependencies;
+  const { readers, limits, clock, onSeal, readText = readPdfText } = dependencies;
   const cache = createTextCache(clock);
   return {
     async read(content, { keeps, ...context }) {
@@ -41,7 +42,7 @@ export function createPdfReader(dependencies: PdfReaderDependencies): PdfReader 
       if (known !== undefined) return known;
       const permit = await readers.enter(context);
       try {
-        const found = await readText(content, { signal: context.signal, limits });
+        const found = await readText(content, { signal: context.signal, limits, onSeal });
         if (key !== undefined) cache.set(context.accountId, key, found);
         return found;
       } finally {
@@ -120,9 +121,14 @@ type EndReason = 'memory' | 'time' | 'too-long';
  */
 export async function readPdfText(
   content: PdfContent,
-  options: { signal: AbortSignal; limits?: Partial<PdfLimits> | undefined; entry?: string },
+  options: {
+    signal: AbortSignal;
+    limits?: Partial<PdfLimits> | undefined;
+    onSeal?: OnSeal | undefined;
+    entry?: string;
+  },
 ): Promise<PdfText> {
-  const { signal, entry = ENTRY } = options;
+  const { signal, onSeal, entry = ENTRY } = options;
   if (signal.aborted) throw cancellation(signal);
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const { maxPages, maxCharacters, maxMemoryBytes, maxCpuSeconds } = limits;
@@ -135,7 +141,8 @@ export async function readPdfText(
       library: fileURLToPath(import.meta.resolve('unpdf')),
       heapMegabytes: HEAP_MEGABYTES,
       argument: { encoding, maxPages, maxCharacters } satisfies ReaderArguments,
-      hasInput: true,
+      input: 'pipe',
+      onSeal,
       limits: { memoryBytes: maxMemoryBytes + RESERVED_BYTES, cpuSeconds: maxCpuSeconds },
       niceness: NICENESS,
       check({ memoryBytes, cpuSeconds }) {

@@ -2,9 +2,9 @@
  * Reads a PDF file from standard input and writes its text to standard output. It may only read its own code. The kernel or the parent
  * ends it when it takes too much time or memory.
  */
-import { buffer } from 'node:stream/consumers';
-import { runSandboxed, Unusable } from '@baobab/core/sandbox/sandboxed-program.ts';
-import { getDocumentProxy } from 'unpdf';
+import { readWholeInput, runSandboxed, Unusable, writeOutput } from '@baobab/core/sandbox/sandboxed-program.ts';
+import { getDocumentProxy, getResolvedPDFJS } from 'unpdf';
+import { sealProcess } from '../seccomp/seal.ts';
 import type { ReaderArguments, ReadFailure } from './protocol.ts';
 
 type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
@@ -15,7 +15,7 @@ const VERBOSITY = 0;
 const CONTROL = /[\p{Cc}--[\n\t]]/gv;
 
 async function open({ encoding }: ReaderArguments): Promise<Pdf> {
-  const sent = await buffer(process.stdin);
+  const sent = readWholeInput();
   const content = encoding === 'base64' ? Buffer.from(sent.toString('latin1'), 'base64') : sent;
   try {
     return await getDocumentProxy(new Uint8Array(content), {
@@ -61,7 +61,7 @@ async function run(given: ReaderArguments): Promise<void> {
       for await (const text of textOf(pdf, page)) {
         characters += text.length + separator.length;
         if (characters > maxCharacters) throw new Unusable<ReadFailure>({ reason: 'too-long', limit: maxCharacters });
-        process.stdout.write(separator + text);
+        writeOutput(separator + text);
         separator = '';
         hasText ||= text.trim() !== '';
       }
@@ -70,10 +70,12 @@ async function run(given: ReaderArguments): Promise<void> {
       if (isOutOfMemory(error)) throw new Unusable<ReadFailure>({ reason: 'memory' }, error);
       // Other pages may be intact. The model should know that one is missing.
       damage = error;
-      process.stdout.write(`${separator}[Page ${page} could not be read.]`);
+      writeOutput(`${separator}[Page ${page} could not be read.]`);
     }
   }
   if (!hasText) throw new Unusable<ReadFailure>({ reason: damage === undefined ? 'no-text' : 'damaged' }, damage);
 }
 
-await runSandboxed(run);
+// It is loaded with the first document otherwise.
+await getResolvedPDFJS();
+await runSandboxed(run, sealProcess);

@@ -2,17 +2,18 @@ import { availableParallelism, freemem, totalmem } from 'node:os';
 import type { DiskSpace } from '@baobab/core/ports/disk-space.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { maskedConfig } from '../config/secrets.ts';
-import type { SystemService } from '../services/operators/system.ts';
+import type { ReaderSeal, SystemService } from '../services/operators/system.ts';
 import { VERSION } from './storage.ts';
 
 export interface SystemDependencies {
   config: ResolvedConfig;
   space: DiskSpace;
+  readers: ReaderSeal;
   startedAt: number;
   unready(): Promise<string[]>;
 }
 
-export function createSystem({ config, space, startedAt, unready }: SystemDependencies): SystemService {
+export function createSystem({ config, space, readers, startedAt, unready }: SystemDependencies): SystemService {
   return {
     async describe() {
       const [disk, reasons] = await Promise.all([space.status(), unready()]);
@@ -32,6 +33,7 @@ export function createSystem({ config, space, startedAt, unready }: SystemDepend
           processMemoryBytes: process.memoryUsage.rss(),
         },
         storeKind: config.store === undefined ? 'sqlite' : 'postgres',
+        readers,
         disk,
         configuration: maskedConfig(config),
       };

@@ -263,7 +263,7 @@ class ModelHosts {
     return startEngineProcess({
       spec,
       module: runtime.module,
-      rights: settings.permissionModel ? (runtime.rights?.(spec.directory) ?? {}) : undefined,
+      rights: settings.permissionModel ? (runtime.rights?.(spec.directory, spec.engine) ?? {}) : undefined,
       environment,
       loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
       hangTimeoutMs: settings.hangTimeoutSeconds * 1000,

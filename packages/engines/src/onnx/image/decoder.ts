@@ -1,11 +1,13 @@
-import { ApiError } from '@baobab/core/errors/api-error.ts';
-import { errors } from '@baobab/core/errors/errors.ts';
-import type { FieldPath } from '@baobab/core/errors/fields.ts';
-import type { Metadata, Sharp, SharpOptions } from 'sharp';
+import { Unusable } from '@baobab/core/sandbox/sandboxed-program.ts';
+import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp';
 import { geometryOf, type ImageGeometry, type ImagePreparation, type Kernel, type Size } from './preparation.ts';
 
+export type ImageFailure =
+  | { reason: 'damaged' }
+  | { reason: 'too-large'; width: number; height: number; maxJpegPixels: number; maxPixels: number };
+
 /** Turns an image into the floats of a model's input: red, green and blue one after the other. */
-type DecodeImage = (dataUrl: string, field: FieldPath) => Promise<Float32Array>;
+type DecodeImage = (bytes: Buffer) => Promise<Float32Array>;
 
 /** Nothing else is decoded, such as SVG, which can name other files. */
 const LOADERS = ['JpegBuffer', 'PngBuffer', 'WebpBuffer', 'NsgifBuffer'].map((name) => `VipsForeignLoad${name}`);
@@ -16,13 +18,12 @@ const MAX_SECONDS = 30;
 /** Colour profiles are ignored, as in the training of the models. */
 const READING: SharpOptions = { failOn: 'error', ignoreIcc: true, limitInputPixels: MAX_JPEG_PIXELS };
 
-export async function createImageDecoder(preparation: ImagePreparation): Promise<DecodeImage> {
-  const { default: sharp } = await import('sharp');
-  sharp.block({ operation: ['VipsForeignLoad'] });
-  sharp.unblock({ operation: LOADERS });
-  sharp.concurrency(1);
-  sharp.cache(false);
+sharp.block({ operation: ['VipsForeignLoad'] });
+sharp.unblock({ operation: LOADERS });
+sharp.concurrency(1);
+sharp.cache(false);
 
+export function createImageDecoder(preparation: ImagePreparation): DecodeImage {
   /** Without its alpha channel. It is removed first: otherwise resizing would blacken what is transparent. */
   async function open(bytes: Buffer, { hasAlpha }: Metadata): Promise<Sharp> {
     const image = sharp(bytes, READING).autoOrient().timeout({ seconds: MAX_SECONDS });
@@ -31,9 +32,9 @@ export async function createImageDecoder(preparation: ImagePreparation): Promise
     return sharp(data, { raw: { width: info.width, height: info.height, channels: 3 } });
   }
 
-  async function decode(bytes: Buffer, field: FieldPath): Promise<Buffer> {
+  async function decode(bytes: Buffer): Promise<Buffer> {
     const head = await sharp(bytes, { ...READING, limitInputPixels: false }).metadata();
-    checkSize(head, field);
+    checkSize(head);
     const geometry = geometryOf(head.autoOrient, preparation);
     const { part, resized, crop } = geometry;
     const { width, height } = part ?? head.autoOrient;
@@ -46,14 +47,11 @@ export async function createImageDecoder(preparation: ImagePreparation): Promise
     return (await opaque(shrunk.extract(crop))).data;
   }
 
-  return async (dataUrl, field) => {
-    const bytes = Buffer.from(dataUrl.slice(dataUrl.indexOf(',') + 1), 'base64');
+  return async (bytes) => {
     try {
-      return floatsOf(await decode(bytes, field), preparation);
+      return floatsOf(await decode(bytes), preparation);
     } catch (error) {
-      if (error instanceof ApiError) throw error;
-      const message = 'The image cannot be decoded: it is damaged or not complete.';
-      throw new ApiError('validation_failed', message, { field, cause: error });
+      throw error instanceof Unusable ? error : new Unusable<ImageFailure>({ reason: 'damaged' }, error);
     }
   };
 }
@@ -61,13 +59,10 @@ export async function createImageDecoder(preparation: ImagePreparation): Promise
 /** Three bytes for each pixel. */
 const opaque = (image: Sharp) => image.removeAlpha().toColourspace('srgb').raw().toBuffer({ resolveWithObject: true });
 
-function checkSize({ width, height, format }: Metadata, field: FieldPath): void {
+function checkSize({ width, height, format }: Metadata): void {
+  const limits = { maxJpegPixels: MAX_JPEG_PIXELS, maxPixels: MAX_PIXELS };
   const most = format === 'jpeg' ? MAX_JPEG_PIXELS : MAX_PIXELS;
-  if (width * height <= most) return;
-  throw errors.validationFailed(
-    field,
-    `The image is ${width} × ${height} pixels; this model takes JPEGs of up to ${MAX_JPEG_PIXELS} pixels and other images of up to ${MAX_PIXELS}.`,
-  );
+  if (width * height > most) throw new Unusable<ImageFailure>({ reason: 'too-large', width, height, ...limits });
 }
 
 function floatsOf(pixels: Buffer, { scale, shift }: ImagePreparation): Float32Array {

@@ -5,8 +5,8 @@ import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import type { Tensor } from 'onnxruntime-node';
 import type { OnnxOptions } from '../driver.ts';
 import { createRuntimeSession, outputOf } from '../session.ts';
-import { createImageDecoder } from './decoder.ts';
 import { createImageBatcher, type ImageWork } from './image-batcher.ts';
+import { createImageReader } from './image-reader.ts';
 import { readPreparation } from './preparation.ts';
 
 /** The half of a CLIP model that reads images. */
@@ -26,7 +26,7 @@ export async function loadImageEncoder(spec: LoadSpec<OnnxOptions>, file: string
   const { directory, threads, engine } = spec;
   const config = JSON.parse(await readFile(join(directory, 'preprocessor_config.json'), 'utf8'));
   const preparation = readPreparation(config);
-  const decode = await createImageDecoder(preparation);
+  const reader = createImageReader(preparation);
   const rowWiseRanges = engine.options.activationRanges === 'token';
   const { runtime, session } = await createRuntimeSession({ model: join(directory, file), threads, rowWiseRanges });
   const output = outputOf(session, OUTPUTS);
@@ -53,9 +53,11 @@ export async function loadImageEncoder(spec: LoadSpec<OnnxOptions>, file: string
         count: images.length,
         decode(index) {
           const { url = '', field = [] } = images[index] ?? {};
-          return decode(url, field);
+          return reader.decode(url, field);
         },
       }),
-    [Symbol.asyncDispose]: () => session.release(),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([session.release(), reader[Symbol.asyncDispose]()]);
+    },
   };
 }

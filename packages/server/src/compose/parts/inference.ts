@@ -30,7 +30,7 @@ import { createResponseCreator } from '../../services/responses/create.ts';
 import { createResponseEventLog, type ResponseEventLog } from '../../services/responses/event-log.ts';
 import { createResponses, type ResponsesService } from '../../services/responses/responses.ts';
 import { createResponseRunner, type ResponseRunner } from '../../services/responses/runner.ts';
-import { composeAudioReader, composePdfReader } from './readers.ts';
+import { composeReaders } from './readers.ts';
 
 /** Windows of one transcription that the engine decodes at once. */
 const WINDOWS_AT_ONCE = 4;
@@ -80,15 +80,17 @@ export function composeInference(options: InferenceOptions) {
     batchLimitFactor: config.batches.limitFactor,
     clock: steadyClock,
   });
+  const readers = composeReaders(config, { temporaryDirectory, logger });
   const images = createImages({ files, settings: config.images });
   const documents = createDocuments({
     files,
-    reader: composePdfReader(config),
+    reader: readers.pdf,
     settings: config.documents,
   });
   const admissions: LeaseHolder = { renewLeases: () => counters.renew(ownerId, { now: clock.now(), leaseMs }) };
   return {
     inference,
+    readerSeal: readers.seal,
     admissions,
     embeddings: createEmbeddings({ inference, images }),
     rerank: createRerank({ inference }),
@@ -96,7 +98,7 @@ export function composeInference(options: InferenceOptions) {
     transcriptions: createTranscriptions({
       inference,
       windowed: createWindowedTranscription({
-        reader: composeAudioReader(config, temporaryDirectory),
+        reader: readers.audio,
         windowsAtOnce: WINDOWS_AT_ONCE,
       }),
     }),

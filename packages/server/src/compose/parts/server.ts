@@ -67,7 +67,7 @@ export function composeServer(options: ServerOptions) {
       steadyClock,
       onError: createRepeatedFailure({ logger, clock, text: 'failed to send live events', overAfterMs: 60_000 }).failed,
     }),
-    system: createSystem({ config, space, startedAt: clock.now(), unready }),
+    system: createSystem({ config, space, readers: inference.readerSeal, startedAt: clock.now(), unready }),
     consoleBundle: createConsoleBundle({
       sources: dirname(fileURLToPath(import.meta.resolve('@baobab/console/build.ts'))),
       domain: dirname(fileURLToPath(import.meta.resolve('@baobab/core/domain/scopes.ts'))),

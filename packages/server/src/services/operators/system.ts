@@ -1,5 +1,12 @@
 import type { DiskSpaceStatus } from '@baobab/core/ports/disk-space.ts';
 
+/** Whether the kernel confines the processes that read files of clients, as the last of them reported. Undefined: none has run yet. */
+export interface ReaderSeal {
+  sealed: boolean | undefined;
+  /** Why not. */
+  reason: string | undefined;
+}
+
 export interface SystemReport {
   version: string;
   region: string;
@@ -16,6 +23,7 @@ export interface SystemReport {
     processMemoryBytes: number;
   };
   storeKind: string;
+  readers: ReaderSeal;
   disk: DiskSpaceStatus;
   /** Settings as in the file, secrets masked. */
   configuration: Record<string, unknown>;

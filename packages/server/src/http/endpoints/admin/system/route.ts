@@ -17,7 +17,8 @@ export const adminSystemRoutes: FastifyPluginAsyncTypebox<{ system: SystemServic
       },
     },
     async () => {
-      const { version, region, startedAt, reasons, runtime, storeKind, disk, configuration } = await system.describe();
+      const { version, region, startedAt, reasons, runtime, storeKind, readers, disk, configuration } =
+        await system.describe();
       return {
         object: 'system' as const,
         version,
@@ -35,6 +36,7 @@ export const adminSystemRoutes: FastifyPluginAsyncTypebox<{ system: SystemServic
           process_memory_bytes: runtime.processMemoryBytes,
         },
         store: { kind: storeKind },
+        readers: { sealed: readers.sealed ?? null, reason: readers.reason ?? null },
         disk: { free_bytes: disk.freeBytes, reserve_bytes: disk.reserveBytes, low: disk.isLow },
         configuration,
       };

@@ -17,6 +17,13 @@ export const SystemShape = Type.Object({
     process_memory_bytes: Type.Integer({ description: 'Of the server, without engine processes' }),
   }),
   store: Type.Object({ kind: Type.String() }),
+  readers: Type.Object(
+    {
+      sealed: Type.Union([Type.Boolean(), Type.Null()], { description: 'null: none has run yet' }),
+      reason: Type.Union([Type.String(), Type.Null()], { description: 'Why not' }),
+    },
+    { description: 'Whether the kernel confines the processes that read audio and PDF files' },
+  ),
   disk: Type.Object({ free_bytes: Type.Integer(), reserve_bytes: Type.Integer(), low: Type.Boolean() }),
   configuration: Type.Record(Type.String(), Type.Unknown(), {
     description: 'The settings in force, as in baobab.yaml, secrets masked',
