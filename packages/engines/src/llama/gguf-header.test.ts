@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { text, unsigned32, unsigned64 } from './gguf-encoding.ts';
-import { ggufParts, readGgufHeader } from './gguf-header.ts';
+import { checkGguf, ggufParts, readGgufHeader } from './gguf-header.ts';
 import { ggufFile } from './testing/gguf-file.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'gguf-'));
@@ -70,12 +70,54 @@ describe('a GGUF file with absurd counts', () => {
     ['a count with the highest bit', fileOf(array(TEXT, 2n ** 64n - 1n))],
     ['more texts than any model has', fileOf(array(TEXT, 2_000_001n, Buffer.alloc(16_000_008)))],
     ['arrays of arrays', fileOf(array(ARRAY, 1n, Buffer.concat([unsigned32(ARRAY), counted(1n)])))],
+    [
+      'a text of 2^60 bytes',
+      fileOf(Buffer.concat([text('x'), unsigned32(TEXT), counted(2n ** 60n), Buffer.alloc(99)])),
+    ],
     ['a key with the highest bit in its length', fileOf(counted(2n ** 64n - 8n))],
   ])('is refused at once: %s', (_name, bytes) => {
     const path = put(bytes);
     const startedAt = performance.now();
     expect(readGgufHeader(path)).toBeUndefined();
+    expect(() => checkGguf(path)).toThrow();
     expect(performance.now() - startedAt).toBeLessThan(1_000);
+  });
+
+  const whole = (tensors: bigint, entries: bigint, rest: Buffer) =>
+    Buffer.concat([Buffer.from('GGUF'), unsigned32(3), counted(tensors), counted(entries), rest]);
+  const tensor = (dimensions: number) =>
+    Buffer.concat([text('weight'), unsigned32(dimensions), Buffer.alloc(8 * Math.min(dimensions, 4) + 12)]);
+
+  it.each([
+    ['10^15 tensors', whole(10n ** 15n, 1n, architecture), 'too many tensors'],
+    ['tensors that do not fit into it', whole(5_000n, 1n, architecture), 'too many tensors'],
+    [
+      'more tensors than any model has',
+      whole(100_001n, 1n, Buffer.concat([architecture, Buffer.alloc(3_000_000)])),
+      'too many',
+    ],
+    ['2^63 entries', whole(0n, 2n ** 63n, architecture), 'too many entries'],
+    ['entries that do not fit into it', whole(0n, 9_000n, architecture), 'too many entries'],
+    [
+      'a name of a tensor of 2^60 bytes',
+      whole(1n, 1n, Buffer.concat([architecture, counted(2n ** 60n), Buffer.alloc(99)])),
+      'cut off',
+    ],
+    [
+      'a tensor of 2^31 dimensions',
+      whole(1n, 1n, Buffer.concat([architecture, tensor(2 ** 31)])),
+      'too many dimensions',
+    ],
+    ['a tensor that is cut off', whole(1n, 1n, Buffer.concat([architecture, tensor(2).subarray(0, -1)])), 'cut off'],
+  ])('is not loaded when it claims %s', (_name, bytes, problem) => {
+    const path = put(bytes);
+    const startedAt = performance.now();
+    expect(() => checkGguf(path)).toThrow(problem);
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+  });
+
+  it('is told from a sound one', () => {
+    expect(checkGguf(put(whole(2n, 1n, Buffer.concat([architecture, tensor(0), tensor(4)]))))).toBeUndefined();
   });
 });
 

@@ -12,6 +12,13 @@ export interface GgufHeader {
 const MAGIC = 'GGUF';
 const CHUNK_BYTES = 64 * 1024;
 const MAX_ENTRIES = 10_000;
+/** The largest models have a few thousand. */
+const MAX_TENSORS = 100_000;
+/** A key with its length, a type and a value. */
+const ENTRY_BYTES = 13;
+/** The length of its name, the number of its dimensions, its type and where it is. */
+const TENSOR_BYTES = 24;
+const MAX_DIMENSIONS = 4;
 /** In all arrays. The largest vocabularies have a quarter of a million. */
 const MAX_TEXTS = 2_000_000;
 const MAX_STRING_BYTES = 16 * 1024 * 1024;
@@ -40,6 +47,7 @@ function createCursor({ read, bytes: total }: Source) {
   let texts = 0;
 
   function take(bytes: number): Buffer {
+    if (position + bytes > total) throw new GgufError('The file is cut off');
     if (position < start || position + bytes > start + chunk.length) {
       chunk = read(position, Math.max(bytes, CHUNK_BYTES));
       start = position;
@@ -50,6 +58,8 @@ function createCursor({ read, bytes: total }: Source) {
     return chunk.subarray(offset, offset + bytes);
   }
 
+  /** Whether so many things, each of at least so many bytes, can follow. */
+  const hasRoomFor = (count: number, bytes: number) => count * bytes <= total - position;
   const unsigned32 = () => take(4).readUInt32LE();
   const unsigned64 = () => Number(take(8).readBigUInt64LE());
 
@@ -77,7 +87,7 @@ function createCursor({ read, bytes: total }: Source) {
     const items = unsigned64();
     const size = SIZES[itemType];
     // A text has at least its length.
-    if (items * (size ?? 8) > total - position) throw new GgufError('An array is larger than the file');
+    if (!hasRoomFor(items, size ?? 8)) throw new GgufError('An array is larger than the file');
     if (size !== undefined) {
       position += size * items;
       return;
@@ -89,7 +99,14 @@ function createCursor({ read, bytes: total }: Source) {
     for (let index = 0; index < items; index += 1) skipText();
   }
 
-  return { take, unsigned32, unsigned64, text, skip };
+  function skipTensor(): void {
+    skipText();
+    const dimensions = unsigned32();
+    if (dimensions > MAX_DIMENSIONS) throw new GgufError('A tensor has too many dimensions');
+    position += 8 * dimensions + 12;
+  }
+
+  return { take, hasRoomFor, unsigned32, unsigned64, text, skip, skipTensor };
 }
 
 /**
@@ -106,14 +123,23 @@ export function ggufParts(name: string): [first: string, ...others: string[]] {
 
 /** Undefined when the file is missing or not GGUF. Reads only the beginning: the fields of interest come before the vocabulary. */
 export function readGgufHeader(path: string): GgufHeader | undefined {
-  let descriptor: number;
   try {
-    descriptor = openSync(path, 'r');
-  } catch {
-    return undefined;
+    return withFile(path, tryParse);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).syscall === 'open') return undefined;
+    throw error;
   }
+}
+
+/**
+ * Throws for a file whose counts and lengths do not fit into it. The libraries that load models believe them, and are busy for minutes.
+ */
+export const checkGguf = (path: string): void => withFile(path, (source) => check(createCursor(source)));
+
+function withFile<T>(path: string, use: (source: Source) => T): T {
+  const descriptor = openSync(path, 'r');
   try {
-    return tryParse({
+    return use({
       bytes: fstatSync(descriptor).size,
       read(position, bytes) {
         const buffer = Buffer.alloc(bytes);
@@ -141,12 +167,30 @@ function tryParse(source: Source): GgufHeader | undefined {
   }
 }
 
-function parse(cursor: ReturnType<typeof createCursor>): GgufHeader | undefined {
-  if (cursor.take(4).toString('latin1') !== MAGIC) return undefined;
-  if (cursor.unsigned32() < 2) return undefined;
-  // The number of tensors.
-  cursor.unsigned64();
-  const entries = cursor.unsigned64();
+type Cursor = ReturnType<typeof createCursor>;
+
+/** How many tensors and entries of metadata the file says it has. */
+function begin(cursor: Cursor): { tensors: number; entries: number } {
+  if (cursor.take(4).toString('latin1') !== MAGIC) throw new GgufError('It is not a GGUF file');
+  if (cursor.unsigned32() < 2) throw new GgufError('Its version is not known');
+  return { tensors: cursor.unsigned64(), entries: cursor.unsigned64() };
+}
+
+function check(cursor: Cursor): void {
+  const { tensors, entries } = begin(cursor);
+  if (entries > MAX_ENTRIES || !cursor.hasRoomFor(entries, ENTRY_BYTES)) throw new GgufError('It has too many entries');
+  if (tensors > MAX_TENSORS || !cursor.hasRoomFor(tensors, TENSOR_BYTES))
+    throw new GgufError('It has too many tensors');
+  for (let index = 0; index < entries; index += 1) {
+    cursor.text();
+    cursor.skip(cursor.unsigned32());
+  }
+  for (let index = 0; index < tensors; index += 1) cursor.skipTensor();
+  if (!cursor.hasRoomFor(1, 0)) throw new GgufError('It is cut off');
+}
+
+function parse(cursor: Cursor): GgufHeader | undefined {
+  const { entries } = begin(cursor);
   if (entries > MAX_ENTRIES) return undefined;
   let architecture: string | undefined;
   const numbers = new Map<string, number>();

@@ -24,6 +24,7 @@ import { createChatCapability } from './chat.ts';
 import { SEEDS } from './decoding/sampling.ts';
 import { createThreadGovernor } from './decoding/thread-governor.ts';
 import type { LlamaOptions } from './driver.ts';
+import { checkGguf, ggufParts } from './gguf-header.ts';
 import { createTokenizerSlice } from './text/prompt-tokenizer.ts';
 
 /** Loads a GGUF model. Runs in an engine process. */
@@ -37,6 +38,7 @@ export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
     logLevel: LlamaLogLevel.error,
   });
   try {
+    for (const part of ggufParts(options.model)) checkGguf(path.join(spec.directory, part));
     const before = await llama.getVramState();
     const model = await llama.loadModel({
       modelPath: path.join(spec.directory, options.model),
