@@ -2,8 +2,13 @@
  * Fuzzes a server of its own with the OpenAPI document. Needs schemathesis 4: `pip install schemathesis`.
  *
  *   npm run fuzz [-- --examples 50] [-- --only '/v1/usage']
+ *
+ * Or gives damaged files to the decoders of audio, images and PDFs. A finding is written to a file; the same seed finds it again.
+ *
+ *   npm run fuzz -- decoders [--seconds 600] [--seed 1] [--only mp3,pdf]
  */
 import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,13 +17,17 @@ import { parseArgs } from 'node:util';
 import { stringify } from 'yaml';
 import { startServer } from '../test/acceptance/start-server.ts';
 import { startFakeUpstream } from '../test/fixtures/fake-upstream.ts';
+import { fuzzDecoders } from '../test/fuzz/decoders.ts';
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     examples: { type: 'string', default: '50' },
-    /** A regular expression for paths. */
+    /** A regular expression for paths, or kinds of files. */
     only: { type: 'string' },
     schemathesis: { type: 'string', default: 'schemathesis' },
+    seconds: { type: 'string', default: '600' },
+    seed: { type: 'string', default: String(randomInt(2 ** 31)) },
   },
 });
 const FOLDER = join(import.meta.dirname, '../test/fuzz');
@@ -67,15 +76,40 @@ async function fuzz(address: string, key: string, filter: readonly string[]): Pr
   return code ?? 1;
 }
 
-const upstream = await startFakeUpstream('vllm', { contextLength: 32_768 });
-const upstreams = [{ model: 'qwen/qwen2.5-7b-instruct', url: upstream.url, kind: 'vllm' }];
+async function fuzzApi(): Promise<number> {
+  const upstream = await startFakeUpstream('vllm', { contextLength: 32_768 });
+  const upstreams = [{ model: 'qwen/qwen2.5-7b-instruct', url: upstream.url, kind: 'vllm' }];
 
-let worst = 0;
-for (const filter of PARTS) {
-  await using data = await mkdtempDisposable(join(tmpdir(), 'baobab-fuzz-data-'));
-  await writeFile(join(data.path, 'baobab.yaml'), stringify({ upstreams }));
-  await using server = await startServer({ dataDir: data.path, env: { BAOBAB_LOG_LEVEL: 'error' } });
-  worst = Math.max(worst, await fuzz(server.address, server.apiKey, filter));
+  let worst = 0;
+  for (const filter of PARTS) {
+    await using data = await mkdtempDisposable(join(tmpdir(), 'baobab-fuzz-data-'));
+    await writeFile(join(data.path, 'baobab.yaml'), stringify({ upstreams }));
+    await using server = await startServer({ dataDir: data.path, env: { BAOBAB_LOG_LEVEL: 'error' } });
+    worst = Math.max(worst, await fuzz(server.address, server.apiKey, filter));
+  }
+  await upstream.close();
+  return worst;
 }
-await upstream.close();
-process.exitCode = worst;
+
+const MAX_GROWTH_BYTES = 64 * 1024 * 1024;
+
+async function fuzzAllDecoders(): Promise<number> {
+  const seed = Number(values.seed);
+  console.log(`seed ${seed}`);
+  const { counts, findings, grownBytes } = await fuzzDecoders({
+    seed,
+    seconds: Number(values.seconds),
+    roundsPerKind: 1,
+    only: values.only,
+    async onFinding({ kind, round, problem, file }) {
+      const path = join(tmpdir(), `baobab-finding-${kind}-${seed}-${round}`);
+      await writeFile(path, file);
+      console.error(`${kind}, round ${round}: ${problem}. The file: ${path}`);
+    },
+  });
+  console.table(counts);
+  console.log(`${findings} findings; memory grew by ${Math.round(grownBytes / 1024)} kB`);
+  return findings === 0 && grownBytes < MAX_GROWTH_BYTES ? 0 : 1;
+}
+
+process.exitCode = await (positionals[0] === 'decoders' ? fuzzAllDecoders() : fuzzApi());
