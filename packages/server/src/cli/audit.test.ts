@@ -1,14 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { accountsCommand } from './accounts.ts';
 import { auditCommand } from './audit.ts';
 import type { Command } from './command.ts';
 import { keysCommand } from './keys.ts';
 import { runCommand } from './testing/run-command.ts';
-
-let directory: string;
 
 async function run(command: Command, ...args: string[]): Promise<string> {
   return (await runCommand(command, { args, dataDir: directory })).printed;
@@ -17,13 +15,11 @@ async function run(command: Command, ...args: string[]): Promise<string> {
 let secret: string;
 let keyId: string;
 
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-audit-'));
-  await run(accountsCommand, 'create', 'acme', '--monthly-budget', '50');
-  const created = await run(keysCommand, 'create', 'ci', '--account', 'acme', '--scopes', 'chat', '--json');
-  ({ secret, id: keyId } = JSON.parse(created) as { secret: string; id: string });
-  await run(keysCommand, 'update', keyId, '--rpm', '60', '--models', 'a/*,b/*');
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-audit-'));
+await run(accountsCommand, 'create', 'acme', '--monthly-budget', '50');
+const created = await run(keysCommand, 'create', 'ci', '--account', 'acme', '--scopes', 'chat', '--json');
+({ secret, id: keyId } = JSON.parse(created) as { secret: string; id: string });
+await run(keysCommand, 'update', keyId, '--rpm', '60', '--models', 'a/*,b/*');
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 it('shows what commands changed, and who ran them', async () => {

@@ -2,15 +2,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Batch } from '@baobab/core/domain/batch.ts';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { account } from '../../../../test/contracts/key-fixtures.ts';
 import { someEntry } from '../../../../test/fixtures/audit-entries.ts';
-import { openStore, type Store } from '../adapters/store.ts';
+import { openStore } from '../adapters/store.ts';
 import { batchesCommand } from './batches.ts';
 import { runCommand } from './testing/run-command.ts';
 
-let directory: string;
-let store: Store;
 const batch = (id: string, changes: Partial<Batch> = {}): Batch => ({
   id: `batch_${id}`,
   accountId: 'acct_1',
@@ -35,18 +33,16 @@ const batch = (id: string, changes: Partial<Batch> = {}): Batch => ({
   ...changes,
 });
 
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
-  // The server's own connection stays open beside the command's.
-  store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
-  await store.accounts.create(account({ name: 'default' }), someEntry());
-  const file = { id: 'file_1', accountId: 'acct_1', purpose: 'batch', filename: 'x', bytes: 1, sha256: '' } as const;
-  await store.files.create({ ...file, blobKey: 'x', createdAt: 0, expiresAt: 1 }, { items: 0, bytes: 0 });
-  await store.batches.create(batch('running'), 0);
-  await store.batches.create(batch('done', { status: 'completed', outputFileId: 'file_out', endedAt: 5 }), 0);
-  const counts = { total: 0, completed: 0, failed: 1 };
-  await store.batches.create(batch('invalid', { status: 'failed', counts }), 0);
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
+// The server's own connection stays open beside the command's.
+const store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
+await store.accounts.create(account({ name: 'default' }), someEntry());
+const file = { id: 'file_1', accountId: 'acct_1', purpose: 'batch', filename: 'x', bytes: 1, sha256: '' } as const;
+await store.files.create({ ...file, blobKey: 'x', createdAt: 0, expiresAt: 1 }, { items: 0, bytes: 0 });
+await store.batches.create(batch('running'), 0);
+await store.batches.create(batch('done', { status: 'completed', outputFileId: 'file_out', endedAt: 5 }), 0);
+const counts = { total: 0, completed: 0, failed: 1 };
+await store.batches.create(batch('invalid', { status: 'failed', counts }), 0);
 afterAll(async () => {
   await store.close();
   await rm(directory, { recursive: true, force: true });

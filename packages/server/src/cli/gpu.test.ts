@@ -2,14 +2,11 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { gpuCommand } from './gpu.ts';
 import { runCommand } from './testing/run-command.ts';
 
-let directory: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-gpu-'));
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-gpu-'));
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 const run = (...args: string[]) =>

@@ -1,16 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { accountsCommand } from './accounts.ts';
 import type { Command } from './command.ts';
 import { keysCommand } from './keys.ts';
 import { runCommand } from './testing/run-command.ts';
 
-let directory: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 async function run(command: Command, ...args: string[]): Promise<string> {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { account } from '../../../../test/contracts/key-fixtures.ts';
 import { ledgerRow } from '../../../../test/contracts/ledger.ts';
 import { someEntry } from '../../../../test/fixtures/audit-entries.ts';
@@ -9,20 +9,17 @@ import { openStore } from '../adapters/store.ts';
 import { runCommand } from './testing/run-command.ts';
 import { usageCommand } from './usage.ts';
 
-let directory: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
-  const store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
-  await store.accounts.create(account({ id: 'acct_1', name: 'default' }), someEntry());
-  await store.accounts.create(account({ id: 'acct_2', name: 'team', createdAt: Date.UTC(2026, 0, 2) }), someEntry());
-  const day = (date: number) => Date.UTC(2026, 9, date);
-  await store.ledger.append([
-    ledgerRow({ time: day(16) }),
-    ledgerRow({ time: day(15), accountId: 'acct_2', costNanoUsd: 3_000 }),
-    ledgerRow({ time: day(16), accountId: 'acct_2', costNanoUsd: 2_000 }),
-  ]);
-  await store.close();
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
+const store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
+await store.accounts.create(account({ id: 'acct_1', name: 'default' }), someEntry());
+await store.accounts.create(account({ id: 'acct_2', name: 'team', createdAt: Date.UTC(2026, 0, 2) }), someEntry());
+const day = (date: number) => Date.UTC(2026, 9, date);
+await store.ledger.append([
+  ledgerRow({ time: day(16) }),
+  ledgerRow({ time: day(15), accountId: 'acct_2', costNanoUsd: 3_000 }),
+  ledgerRow({ time: day(16), accountId: 'acct_2', costNanoUsd: 2_000 }),
+]);
+await store.close();
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 async function run(...args: string[]): Promise<string> {

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { createConsoleBundle } from './console-bundle.ts';
 
 const BUILD = `import { mkdir, writeFile } from 'node:fs/promises';
@@ -13,15 +13,12 @@ export async function buildConsole(outDir: string): Promise<void> {
 }
 `;
 
-let directory: string;
 let builds = 0;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-console-'));
-  await mkdir(join(directory, 'sources'));
-  await mkdir(join(directory, 'domain'));
-  await writeFile(join(directory, 'sources/build.ts'), BUILD);
-  await writeFile(join(directory, 'lock.json'), '{}');
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-console-'));
+await mkdir(join(directory, 'sources'));
+await mkdir(join(directory, 'domain'));
+await writeFile(join(directory, 'sources/build.ts'), BUILD);
+await writeFile(join(directory, 'lock.json'), '{}');
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 const bundle = (sources = 'sources') =>

@@ -1,16 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openStore, type Store } from '../adapters/store.ts';
+import { afterAll, expect, it } from 'vitest';
+import { openStore } from '../adapters/store.ts';
 import { createTurns } from './job-turns.ts';
 
-let directory: string;
-let store: Store;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-turns-'));
-  store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-turns-'));
+const store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
 afterAll(async () => {
   await store.close();
   await rm(directory, { recursive: true });

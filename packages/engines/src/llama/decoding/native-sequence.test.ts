@@ -2,16 +2,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SamplingOptions } from '@baobab/core/engine/engine.ts';
-import {
-  getLlama,
-  type Llama,
-  type LlamaContext,
-  LlamaGrammarEvaluationState,
-  LlamaLogLevel,
-  type LlamaModel,
-  type Token,
-} from 'node-llama-cpp';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { getLlama, type LlamaContext, LlamaGrammarEvaluationState, LlamaLogLevel, type Token } from 'node-llama-cpp';
+import { afterAll, describe, expect, it } from 'vitest';
 import { llamaLibrary } from '../backend/local-builds.ts';
 import { selfTestModel } from '../backend/test-model.ts';
 import { type AddonContext, addonOf, LIBRARY_VERSION } from './addon.ts';
@@ -31,17 +23,11 @@ const CONTEXT_SIZE = 256;
 const BATCH_SIZE = 32;
 const PROMPT = Array.from({ length: 20 }, (_, at) => (at * 7 + 10) as Token);
 
-let directory: string;
-let llama: Llama;
-let model: LlamaModel;
-
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-direct-'));
-  const modelPath = join(directory, 'model.gguf');
-  await writeFile(modelPath, selfTestModel());
-  llama = await getLlama({ gpu: false, build: 'never', logLevel: LlamaLogLevel.disabled });
-  model = await llama.loadModel({ modelPath });
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-direct-'));
+const modelPath = join(directory, 'model.gguf');
+await writeFile(modelPath, selfTestModel());
+const llama = await getLlama({ gpu: false, build: 'never', logLevel: LlamaLogLevel.disabled });
+const model = await llama.loadModel({ modelPath });
 afterAll(async () => {
   await model.dispose();
   await llama.dispose();

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Tokenizer as Reference } from '@huggingface/tokenizers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { NormalizerPart, TokenizerFile } from './file.ts';
 import { loadTokenizer } from './tokenizer.ts';
 
@@ -77,10 +77,7 @@ const file = (normalizer: NormalizerPart): TokenizerFile => ({
   },
 });
 
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'tokenizer-'));
-});
+const folder = await mkdtemp(join(tmpdir(), 'tokenizer-'));
 afterAll(() => rm(folder, { recursive: true }));
 
 async function load(content: TokenizerFile) {

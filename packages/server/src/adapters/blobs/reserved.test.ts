@@ -2,16 +2,13 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { StorageFullError } from '@baobab/core/errors/store-unavailable.ts';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { blobsContract } from '../../../../../test/contracts/blobs.ts';
 import { createDiskBlobStore } from './disk.ts';
 import { createDiskSpace } from './disk-space.ts';
 import { createReservedBlobStore } from './reserved.ts';
 
-let directory: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-reserved-'));
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-reserved-'));
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 const disk = (name: string) => createDiskBlobStore({ directory: join(directory, name), now: Date.now });

@@ -2,16 +2,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { LedgerRow } from '@baobab/core/ports/ledger.ts';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ledgerRow } from '../../../../../test/contracts/ledger.ts';
 import { createJournalReader, type LedgerJournalOptions, openLedgerJournal } from './ledger-journal.ts';
 
-let directory: string;
 let files = 0;
 const freshPath = () => join(directory, `${files++}`);
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-journal-'));
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-journal-'));
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 /** A ledger and its reports that take rows when the test allows it. */

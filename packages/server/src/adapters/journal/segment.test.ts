@@ -3,18 +3,15 @@ import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { encodeRecord, openSegment, readRecords } from './segment.ts';
 
 const BYTES = 4_096;
 const KEEP = { empty: false };
 
-let directory: string;
 let files = 0;
 const freshPath = () => join(directory, `${files++}`);
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-segment-'));
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-segment-'));
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 const openFresh = (path: string, synced = true) => openSegment({ path, bytes: BYTES, synced });

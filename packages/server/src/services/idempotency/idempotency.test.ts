@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Store } from '../../adapters/store.ts';
 import { createIdempotency } from './idempotency.ts';
-import { type IdempotencyBed, ok, openIdempotencyBed, replayed, request, run } from './testing/idempotency-bed.ts';
+import { ok, openIdempotencyBed, replayed, request, run } from './testing/idempotency-bed.ts';
 
-let bed: IdempotencyBed;
-beforeAll(async () => {
-  bed = await openIdempotencyBed(['acct_1', 'acct_2']);
-});
+const bed = await openIdempotencyBed(['acct_1', 'acct_2']);
 afterAll(() => bed.close());
 
 describe('idempotency', () => {

@@ -1,12 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type IdempotencyBed, ok, openIdempotencyBed, replayed, request, run } from './testing/idempotency-bed.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { ok, openIdempotencyBed, replayed, request, run } from './testing/idempotency-bed.ts';
 
-let bed: IdempotencyBed;
-beforeAll(async () => {
-  bed = await openIdempotencyBed(['acct_1', 'acct_3', 'acct_4', 'acct_5']);
-});
+const bed = await openIdempotencyBed(['acct_1', 'acct_3', 'acct_4', 'acct_5']);
 afterAll(() => bed.close());
 
 /** Which answers are kept, where and for how long. */

@@ -1,36 +1,32 @@
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type ConnectionPool, createConnectionPool, type HttpRequest } from './connection-pool.ts';
 import { exchange } from './exchange.ts';
 
 const addressOf = (server: { address(): AddressInfo | string | null }) =>
   new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 
-let server: Server;
-let pool: ConnectionPool;
 let opened = 0;
-beforeAll(async () => {
-  server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    if (request.url === '/silent') return;
-    if (request.url === '/echo') {
-      response.setHeader('x-got', JSON.stringify(request.headers));
-      response.end(Buffer.concat(chunks));
-      return;
-    }
-    response.writeHead(request.url === '/refused' ? 400 : 200, { 'x-extra': 'yes' });
-    // In two pieces and without a length.
-    response.write('x'.repeat(50));
-    response.end('ö'.repeat(25));
-  });
-  server.on('connection', () => {
-    opened += 1;
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  pool = createConnectionPool({ origin: addressOf(server), connectTimeoutMs: 60_000 });
+const server = createServer(async (request, response) => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  if (request.url === '/silent') return;
+  if (request.url === '/echo') {
+    response.setHeader('x-got', JSON.stringify(request.headers));
+    response.end(Buffer.concat(chunks));
+    return;
+  }
+  response.writeHead(request.url === '/refused' ? 400 : 200, { 'x-extra': 'yes' });
+  // In two pieces and without a length.
+  response.write('x'.repeat(50));
+  response.end('ö'.repeat(25));
 });
+server.on('connection', () => {
+  opened += 1;
+});
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+const pool = createConnectionPool({ origin: addressOf(server), connectTimeoutMs: 60_000 });
 afterEach(() => void vi.useRealTimers());
 afterAll(async () => {
   pool.close();

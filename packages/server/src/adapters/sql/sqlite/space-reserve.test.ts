@@ -1,13 +1,10 @@
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { createSpaceReserve } from './space-reserve.ts';
 
-let directory: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-reserve-'));
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-reserve-'));
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 it('sets space aside once, for its owner only, and gives it free', async () => {

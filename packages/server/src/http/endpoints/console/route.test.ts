@@ -1,6 +1,6 @@
 import type { ConsoleFile } from '@baobab/core/ports/console-bundle.ts';
-import Fastify, { type FastifyInstance } from 'fastify';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import Fastify from 'fastify';
+import { afterAll, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../metrics/metrics.ts';
 import { endpointMethods } from '../../plugins/endpoint-methods.ts';
 import { requestLog } from '../../plugins/request-log.ts';
@@ -11,13 +11,10 @@ const files = new Map<string, ConsoleFile>([
   ['assets/main-ABC.js', { content: Buffer.from('code') }],
 ]);
 
-let server: FastifyInstance;
-beforeAll(async () => {
-  server = Fastify();
-  await server.register(endpointMethods);
-  await server.register(requestLog, { metrics: createMetrics(), requests: { record() {} } });
-  await server.register(consoleRoutes, { consoleBundle: { files: async () => files } });
-});
+const server = Fastify();
+await server.register(endpointMethods);
+await server.register(requestLog, { metrics: createMetrics(), requests: { record() {} } });
+await server.register(consoleRoutes, { consoleBundle: { files: async () => files } });
 afterAll(() => server.close());
 
 const get = (url: string, headers: Record<string, string> = {}) => server.inject({ url, headers });
