@@ -157,6 +157,15 @@ describe('changes of keys and accounts over HTTP', () => {
     expect((await bed.fetch('/v1/admin/accounts/default', { method: 'DELETE' })).status).toBe(400);
   });
 
+  it('are refused with halves of surrogate pairs in names', async () => {
+    const invalid = { code: 'invalid_parameter' };
+    expect(await refused('keys', { account: 'default', name: 'half \ud800' })).toMatchObject({
+      ...invalid,
+      message: "'name' must not contain halves of surrogate pairs.",
+    });
+    expect(await refused('accounts', { name: 'half \udc00' })).toMatchObject(invalid);
+  });
+
   it('are refused with control characters in names', async () => {
     const { id } = await admin<{ id: string }>('keys', { account: 'default', name: 'x' });
     const invalid = { code: 'invalid_parameter' };

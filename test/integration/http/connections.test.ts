@@ -26,6 +26,18 @@ const cancelled = async (route: string): Promise<number> => {
   return Number(line?.split(' ').at(-1) ?? 0);
 };
 
+describe('a request with two Host headers', () => {
+  it.each(['GET /healthz', 'GET /v1/models', 'GET /nowhere'])('is refused: %s', async (target) => {
+    const answer = await bed.raw(`${target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${KEY}\r\nhOST: a\r\n\r\n`);
+    expect(answer.status).toBe(400);
+    expect(answer.headers.connection).toBe('close');
+    expect(JSON.parse(answer.body).error).toMatchObject({
+      code: 'invalid_parameter',
+      message: 'The request has more than one Host header.',
+    });
+  });
+});
+
 describe('a connection that was given up', () => {
   it('is destroyed after a slow head was answered, also if the client does not close it', async () => {
     const before = sockets();

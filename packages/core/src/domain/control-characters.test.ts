@@ -13,6 +13,8 @@ it.each([
   'a\u200b',
   '\ufeffa',
   '\u200f',
+  'a\ud800',
+  '\udc00\ud800',
 ])('finds one in %j', (text) => {
   expect(hasControlCharacter(text)).toBe(true);
 });

@@ -1,9 +1,10 @@
 /**
  * Control characters can move the cursor of a terminal, clear it or forge lines, the bidirectional ones reorder the text around them,
- * and invisible ones make two names look the same. Joiners stay: scripts and emoji need them.
+ * and invisible ones make two names look the same. Joiners stay: scripts and emoji need them. Halves of surrogate pairs are no
+ * characters: what is stored or sent would not be what was given.
  */
 const CONTROL =
-  /[\p{Cc}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]/u;
+  /[\p{Cc}\p{Cs}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]/u;
 const ALL_CONTROLS = new RegExp(CONTROL, 'gu');
 
 export const hasControlCharacter = (text: string): boolean => CONTROL.test(text);

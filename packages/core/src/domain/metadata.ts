@@ -13,6 +13,12 @@ export function checkMetadata(metadata: Readonly<Record<string, string>>): void 
     );
   }
   for (const [key, value] of entries) {
+    if (!key.isWellFormed() || !value.isWellFormed()) {
+      throw errors.invalidParameter(
+        ['metadata'],
+        fieldText`${['metadata']} must not contain halves of surrogate pairs.`,
+      );
+    }
     if (key.length > keyCharacters || value.length > valueCharacters) {
       throw errors.invalidParameter(
         ['metadata'],

@@ -12,6 +12,7 @@ import { jsonBodyReader } from './body/json-body.ts';
 import { compileValidator } from './body/validation.ts';
 import { WholeBodyMessage } from './body/whole-body-message.ts';
 import { type CertificateFiles, readCertificate, watchCertificate } from './connections/certificate.ts';
+import { refuseSecondHost } from './connections/host-header.ts';
 import { watchConnections } from './connections/open-connections.ts';
 import { answerParserError } from './connections/parser-error.ts';
 import type { MetricsAccessSettings } from './endpoints/system/metrics-access.ts';
@@ -124,6 +125,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   await server.register(endpointMethods);
   await server.register(errorHandler, { clock: dependencies.clock, logger });
   await server.register(requestLog, { metrics, requests });
+  server.addHook('onRequest', refuseSecondHost);
   await server.register(cors, { origins: settings.corsOrigins });
   await server.register(idempotencyKeys, {
     idempotency: dependencies.idempotency,

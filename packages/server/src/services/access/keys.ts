@@ -69,6 +69,9 @@ function checkRights(rights: Changes<KeyRights>, now: number): void {
 }
 
 function checkText(text: string, field: FieldPath): void {
+  if (!text.isWellFormed()) {
+    throw errors.invalidParameter(field, fieldText`${field} must not contain halves of surrogate pairs.`);
+  }
   if (!hasControlCharacter(text)) return;
   throw errors.invalidParameter(field, fieldText`${field} must not contain control characters.`);
 }

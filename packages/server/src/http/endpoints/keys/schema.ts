@@ -24,7 +24,7 @@ export const KeyParams = Type.Object({ id: pathText({ description: 'Id of the ke
 /** The rules that the service checks, in the words of a schema. */
 const plainText = {
   pattern:
-    '^[^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb]+$',
+    '^[^\\ud800-\\udfff\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb]+$',
 };
 const octet = '(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])';
 const addressRange = {
