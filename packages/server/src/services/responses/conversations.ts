@@ -15,7 +15,7 @@ export interface ConversationsService {
   create(
     account: Account,
     metadata: Readonly<Record<string, string>>,
-    items: (idPart: string) => readonly ConversationItem[],
+    items: (idPart: string) => Promise<readonly ConversationItem[]>,
   ): Promise<Conversation>;
   /** Throws 404 for conversations that do not exist, have expired or belong to another account. */
   get(accountId: string, id: string): Promise<Conversation>;
@@ -65,7 +65,7 @@ export function createConversations({
       const id = createId('conv', now);
       const expiresAt = service.expiryOf(account, now);
       const conversation = { id, accountId: account.id, metadata, createdAt: now, expiresAt };
-      const created = await conversations.create(conversation, items(id.slice('conv_'.length)), quota);
+      const created = await conversations.create(conversation, await items(id.slice('conv_'.length)), quota);
       if (!created) throw overQuota();
       return conversation;
     },

@@ -4,6 +4,7 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import { fieldText } from '@baobab/core/errors/fields.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import { createId, deriveId } from '@baobab/core/runtime/ids.ts';
+import { stringifyInSlices } from '@baobab/core/runtime/json-slices.ts';
 import type { Caller } from '../../inference/call.ts';
 import type { ChatService } from '../../inference/chat.ts';
 import type { ResponseExecutor } from './attempts.ts';
@@ -92,7 +93,7 @@ export function createResponseCreator<Body, Item, Answer>(
 
   async function save(principal: Principal, draft: Draft, answer: Answer): Promise<boolean> {
     const { head, ancestors } = draft;
-    const { record, items } = format.record(draft, answer);
+    const { record, items } = await format.record(draft, answer);
     if (head.store) return responses.save(principal, record, { ancestors, items });
     if (head.conversationId !== undefined) await conversations.append(principal.account, head.conversationId, items);
     return false;
@@ -135,7 +136,8 @@ export function createResponseCreator<Body, Item, Answer>(
       const { answer, events } = format.queued(draft);
       const request: PendingRequest<Body> = { body: draft.body, regionPin };
       // Its conversation gets the input with the answer, when it has ended.
-      await responses.enqueue(principal, format.record(draft, answer).record, JSON.stringify(request), {
+      const { record } = await format.record(draft, answer);
+      await responses.enqueue(principal, record, await stringifyInSlices(request), {
         ancestors: draft.ancestors,
         events: stream ? events : undefined,
       });
@@ -152,7 +154,7 @@ export function createResponseCreator<Body, Item, Answer>(
       const run = runOf(draft, lastEvent);
       const own = { ...call, regionPin };
       const answer = await (continues ? run.recorded(own, record) : run.whole(own));
-      const { record: ended, items } = format.record(draft, answer);
+      const { record: ended, items } = await format.record(draft, answer);
       return { status: ended.status === 'incomplete' ? 'incomplete' : 'completed', content: ended.content, items };
     },
 

@@ -69,5 +69,5 @@ export interface ResponseFormat<Body, Item, Answer> {
   failed(draft: ResponseDraft<Body, Item>, error: ApiError): Answer;
   stored(response: StoredResponse): Answer;
   /** The record of a response, and the items for its conversation. */
-  record(draft: ResponseDraft<Body, Item>, answer: Answer): { record: NewResponse; items: ConversationItem[] };
+  record(draft: ResponseDraft<Body, Item>, answer: Answer): Promise<{ record: NewResponse; items: ConversationItem[] }>;
 }

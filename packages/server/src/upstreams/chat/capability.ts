@@ -167,7 +167,7 @@ class RoutedGeneration {
       const message = {
         base: 'api' as const,
         route: isChat ? '/chat/completions' : '/completions',
-        body: chatBody(bounded, call.upstream, this.#context.accountId),
+        body: await chatBody(bounded, call.upstream, this.#context.accountId),
         field,
       };
       chunks.mostPromptTokens = mostSentTokens(request, message.body, route.contextLength);

@@ -1,4 +1,5 @@
 import type { ChatRequest } from '@baobab/core/engine/engine.ts';
+import { stringifyInSlices } from '@baobab/core/runtime/json-slices.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Upstream } from '../routing/upstream.ts';
 import { wireMessage, wireTool } from './wire.ts';
@@ -10,8 +11,8 @@ import { wireMessage, wireTool } from './wire.ts';
 export const isStreamed = ({ wholeAnswer, counted }: ChatRequest, { dialect }: Upstream): boolean =>
   !wholeAnswer || counted === true || dialect.countsEveryChunk;
 
-/** The body of a chat or completion request. */
-export function chatBody(request: ChatRequest, upstream: Upstream, accountId: string): string {
+/** The body of a chat or completion request. A long one is written in slices. */
+export function chatBody(request: ChatRequest, upstream: Upstream, accountId: string): string | Promise<string> {
   const { prompt } = request;
   const { dialect } = upstream;
   const isChat = 'messages' in prompt;
@@ -41,7 +42,7 @@ export function chatBody(request: ChatRequest, upstream: Upstream, accountId: st
     );
   }
   if (isChat) Object.assign(body, toolFields(request, dialect));
-  return JSON.stringify(body);
+  return stringifyInSlices(body);
 }
 
 function toolFields({ tools = [], toolChoice, parallelToolCalls }: ChatRequest, dialect: Dialect): object {

@@ -1,6 +1,6 @@
 import { type Compilable, Kysely, PostgresDialect, type PostgresPool, sql } from 'kysely';
 import type { QueryResult } from 'pg';
-import { answersTo, givenJson, type PlainValue, type SqlDatabase } from '../shared/database.ts';
+import { answersTo, type PlainValue, type SqlDatabase } from '../shared/database.ts';
 import type { SchemaMigration } from '../shared/migrator.ts';
 import { REPORTS_AT_ONCE, ReportTurns } from '../shared/report-turns.ts';
 import type { Tables } from '../shared/tables.ts';
@@ -65,11 +65,9 @@ export async function openPostgres({ url, migrations, reportLimitMs }: PostgresO
     read: over(forReading(reads)),
     report: (caller) => over(forReport(reports, { run: turns.begin(caller), cancel })),
     byIndex: (table) => sql<never>`${sql.table(table)}`.as(table),
-    given(alias, columns, rows) {
+    given(alias, { columns, json }) {
       const types = Object.entries(columns).map(([name, type]) => sql`${sql.ref(name)} ${sql.raw(type)}`);
-      return sql<never>`(select * from json_to_recordset(${givenJson(rows)}::json) as list(${sql.join(types)}))`.as(
-        alias,
-      );
+      return sql<never>`(select * from json_to_recordset(${json}::json) as list(${sql.join(types)}))`.as(alias);
     },
     write: async (statements, { byRowLocks } = {}) =>
       answersTo(statements, (await run(statements, { guards: 0, byRowLocks })) ?? []),

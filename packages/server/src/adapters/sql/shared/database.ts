@@ -1,4 +1,5 @@
 import type { ReportCaller } from '@baobab/core/ports/reports.ts';
+import { stringifyInSlices } from '@baobab/core/runtime/json-slices.ts';
 import type { AliasedRawBuilder, Compilable, Kysely } from 'kysely';
 import type { Tables } from './tables.ts';
 
@@ -56,11 +57,25 @@ interface GivenTypes {
 export type GivenColumns = Readonly<Record<string, keyof GivenTypes>>;
 export type GivenRow<Columns extends GivenColumns> = { readonly [Name in keyof Columns]: GivenTypes[Columns[Name]] };
 
-/** The rows as one parameter. Neither database reads U+0000 or half a surrogate pair out of JSON. */
-export const givenJson = (rows: readonly Readonly<Record<string, string | number>>[]): string =>
-  JSON.stringify(rows, (_, value: unknown) =>
-    typeof value === 'string' ? value.replaceAll('\0', '\ufffd').toWellFormed() : value,
+export interface GivenRows<Columns extends GivenColumns> {
+  columns: Columns;
+  json: string;
+}
+
+/** Neither database reads U+0000 or half a surrogate pair out of JSON. */
+const inJson = (value: string | number) =>
+  typeof value === 'string' ? value.replaceAll('\0', '\ufffd').toWellFormed() : value;
+
+/** Rows for `given`, as one parameter. */
+export const givenRows = <const Columns extends GivenColumns>(
+  columns: Columns,
+  rows: readonly GivenRow<Columns>[],
+): Promise<GivenRows<Columns>> => {
+  const texts = rows.map((row) =>
+    Object.fromEntries(Object.entries(row).map(([name, value]) => [name, inJson(value)])),
   );
+  return Promise.resolve(stringifyInSlices(texts)).then((json) => ({ columns, json }));
+};
 
 /** A table that rows are added to all the time. Make one constant for each: a dialect may prepare its statement once. */
 export interface BulkTarget<Name extends keyof Tables = keyof Tables> {
@@ -100,10 +115,9 @@ export interface SqlDatabase {
   /** A table to select from by one of its indexes. SQLite would choose by statistics that may be old; PostgreSQL keeps its own up to date. */
   byIndex<Name extends keyof Tables>(table: Name, index: string): AliasedRawBuilder<Tables[Name], Name>;
   /** Rows as a table of a statement, which is the same statement for any number of them. For lists that a client has sent. */
-  given<const Columns extends GivenColumns, Alias extends string>(
+  given<Columns extends GivenColumns, Alias extends string>(
     alias: Alias,
-    columns: Columns,
-    rows: readonly GivenRow<Columns>[],
+    rows: GivenRows<Columns>,
   ): AliasedRawBuilder<GivenRow<Columns>, Alias>;
   /** All statements in one transaction and one round trip; durable when it resolves. */
   write<const Statements extends readonly Compilable[]>(

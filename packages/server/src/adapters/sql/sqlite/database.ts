@@ -4,7 +4,7 @@ import type { SQLInputValue } from 'node:sqlite';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { type Compilable, Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
-import { answersTo, type BulkTarget, givenJson, type SqlDatabase } from '../shared/database.ts';
+import { answersTo, type BulkTarget, type SqlDatabase } from '../shared/database.ts';
 import { migrate } from '../shared/migrator.ts';
 import { ReportTurns } from '../shared/report-turns.ts';
 import type { Tables } from '../shared/tables.ts';
@@ -80,11 +80,11 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
     },
     byIndex: (table, index) =>
       sql<never>`${sql.table(table)}`.as(sql`${sql.table(table)} indexed by ${sql.ref(index)}`),
-    given(alias, columns, rows) {
+    given(alias, { columns, json }) {
       const read = Object.keys(columns).map(
         (name) => sql`json_extract(value, ${sql.lit(`$.${name}`)}) as ${sql.ref(name)}`,
       );
-      return sql<never>`(select ${sql.join(read)} from json_each(${givenJson(rows)}))`.as(alias);
+      return sql<never>`(select ${sql.join(read)} from json_each(${json}))`.as(alias);
     },
     write: async (statements) => answersTo(statements, await writer.run(compile(statements))),
     async writeIf(statements, { guards = 1, urgent = false } = {}) {

@@ -8,7 +8,7 @@ import { itemPage } from '../../answer/page.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { messagesOf } from '../responses/input.ts';
 import { type InputItemBody, ItemList } from '../responses/schema.ts';
-import { itemsToStore, parseStored, type StoredItem } from '../responses/stored-items.ts';
+import { contentsOf, itemsToStore, parseStored, type StoredItem } from '../responses/stored-items.ts';
 import {
   ConversationItemQuery,
   ConversationObject,
@@ -32,10 +32,10 @@ const toWire = ({ id, createdAt, metadata }: Conversation) => ({
 
 const parse = ({ content }: ConversationItem): Promise<StoredItem> => parseStored(content);
 
-function toStore(items: readonly InputItemBody[], idPart: string): ConversationItem[] {
+async function toStore(items: readonly InputItemBody[], idPart: string): Promise<ConversationItem[]> {
   // Refuses items that no response could read.
   messagesOf(items);
-  return itemsToStore(items, idPart).map((item) => ({ id: item.id, content: JSON.stringify(item) }));
+  return contentsOf(itemsToStore(items, idPart));
 }
 
 export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: ConversationsService }> = async (
@@ -146,7 +146,7 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
       },
     },
     async (request) => {
-      const added = toStore(request.body.items, createId('item').slice('item_'.length));
+      const added = await toStore(request.body.items, createId('item').slice('item_'.length));
       await conversations.append(principalOf(request).account, request.params.conversation_id, added);
       return itemPage(await Promise.all(added.map(parse)), false);
     },

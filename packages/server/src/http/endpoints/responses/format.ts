@@ -1,9 +1,11 @@
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import { stringifyInSlices } from '@baobab/core/runtime/json-slices.ts';
 import type { ResponseFormat } from '../../../services/responses/response-format.ts';
 import { nameFields } from '../../answer/field-names.ts';
 import { inputItems, RESPONSE_FIELDS, responseCommand } from './command.ts';
 import type { CreateResponseBody, InputItemBody } from './schema.ts';
 import {
+  contentsOf,
   itemsOf,
   itemsToStore,
   ownersOfReferences,
@@ -59,7 +61,7 @@ export const createResponseFormat = (
 
   stored: storedResponse,
 
-  record({ head, body }, answer) {
+  async record({ head, body }, answer) {
     const input = itemsToStore(inputItems(body), idPartOf(head.id));
     const said = [...input, ...(answer.output as StoredItem[])];
     return {
@@ -70,10 +72,10 @@ export const createResponseFormat = (
         status: answer.status,
         background: body.background ?? false,
         createdAt: head.createdAt,
-        input: JSON.stringify(input),
-        content: JSON.stringify(answer),
+        input: await stringifyInSlices(input),
+        content: await stringifyInSlices(answer),
       },
-      items: said.map((item) => ({ id: item.id, content: JSON.stringify(item) })),
+      items: head.conversationId === undefined ? [] : await contentsOf(said),
     };
   },
 });

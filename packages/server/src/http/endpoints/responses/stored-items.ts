@@ -1,5 +1,6 @@
 import type { ConversationItem, StoredResponse } from '@baobab/core/domain/response.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import { stringifyInSlices } from '@baobab/core/runtime/json-slices.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
 import type { ReferredResponses } from '../../../services/responses/responses.ts';
 import { parseJsonBytes } from '../../body/json-value.ts';
@@ -39,6 +40,17 @@ export function itemsToStore(items: readonly InputItemBody[], idPart: string): S
     const listed = { ...item, type, id, status: item.status ?? 'completed' };
     return (type === 'message' ? { ...listed, content: contentToWire(item) } : listed) as StoredItem;
   });
+}
+
+/** Items as they are stored. */
+export async function contentsOf(items: readonly StoredItem[]): Promise<ConversationItem[]> {
+  const slice = createTimeSlice({ background: true });
+  const contents: ConversationItem[] = [];
+  for (const item of items) {
+    contents.push({ id: item.id, content: await stringifyInSlices(item) });
+    if (slice.isOver()) await slice.next();
+  }
+  return contents;
 }
 
 /** Stored texts may be as large as a body, and are parsed like one, but an answer with `logprobs` has dozens of names for each token. */

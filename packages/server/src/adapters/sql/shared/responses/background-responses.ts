@@ -18,7 +18,7 @@ export function sqlBackgroundResponses(database: SqlDatabase): BackgroundRespons
     if (row === undefined) return false;
     const recorded = sql<number>`(select coalesce(sum(bytes), 0) from response_events where response_id = ${id})`;
     const bytes = sql<number>`${bytesOf(row.input, end.content)} + ${recorded}`;
-    const added = appendTo(row.account_id, end.items);
+    const added = await appendTo(row.account_id, end.items);
     const statements: Compilable[] = [
       guard.set({
         status: end.status,

@@ -1,7 +1,7 @@
 import type { Conversation, ConversationItem } from '@baobab/core/domain/response.ts';
 import type { ConversationRepository, NewConversationItems } from '@baobab/core/ports/conversations.ts';
 import { type Compilable, sql } from 'kysely';
-import type { SqlDatabase } from '../database.ts';
+import { givenRows, type SqlDatabase } from '../database.ts';
 import { fitsAlone, storedAmounts } from '../stored-amounts.ts';
 import type { ConversationsTable } from '../tables.ts';
 
@@ -30,17 +30,17 @@ function fittingItems(sizes: readonly number[], limit: number, maxBytes: number)
 }
 
 /** Adds items to a conversation, if it is still there. */
-export function appendItems(
+export async function appendItems(
   { read, given }: Pick<SqlDatabase, 'read' | 'given'>,
   { conversationId, items, now, expiresAt }: NewConversationItems,
-): { bytes: number; statements: Compilable[] } {
+): Promise<{ bytes: number; statements: Compilable[] }> {
   const bytes = bytesOf(items);
   const rows = items.map(({ id, content }, index) => ({
     item_id: id,
     position: now * POSITIONS_PER_MS + index,
     content,
   }));
-  const added = given('added', { item_id: 'text', position: 'bigint', content: 'text' }, rows);
+  const added = given('added', await givenRows({ item_id: 'text', position: 'bigint', content: 'text' }, rows));
   const insert = read
     .insertInto('conversation_items')
     .columns(['conversation_id', 'id', 'position', 'content'])
@@ -74,7 +74,7 @@ export function sqlConversations(database: SqlDatabase): ConversationRepository 
 
   return {
     async create({ id, accountId, metadata, createdAt, expiresAt }, items, quota) {
-      const added = appendItems(database, { conversationId: id, items, now: createdAt, expiresAt });
+      const added = await appendItems(database, { conversationId: id, items, now: createdAt, expiresAt });
       const amount = { items: 1, bytes: added.bytes };
       if (!fitsAlone(amount, quota)) return false;
       const written = await writeIf([
@@ -120,7 +120,7 @@ export function sqlConversations(database: SqlDatabase): ConversationRepository 
     },
 
     async append(accountId, items, quota) {
-      const { bytes, statements } = appendItems(database, items);
+      const { bytes, statements } = await appendItems(database, items);
       const amount = { items: 0, bytes };
       if (!fitsAlone(amount, quota)) return false;
       const written = await writeIf(

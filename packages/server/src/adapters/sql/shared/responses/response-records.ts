@@ -1,6 +1,6 @@
 import type { ResponseRecords } from '@baobab/core/ports/responses.ts';
 import { type Compilable, sql } from 'kysely';
-import type { SqlDatabase } from '../database.ts';
+import { givenRows, type SqlDatabase } from '../database.ts';
 import { fitsAlone, storedAmounts } from '../stored-amounts.ts';
 import { sqlConversations } from './conversations.ts';
 import { responseStatements, toEventsRow, toResponse, toRow } from './response-rows.ts';
@@ -47,7 +47,7 @@ export function sqlResponseRecords(database: SqlDatabase): ResponseRecords {
   return {
     async create(response, { quota, request, maxActive = 0, ancestors = [], items, events }) {
       const row = toRow(response, request);
-      const added = appendTo(response.accountId, items);
+      const added = await appendTo(response.accountId, items);
       const amount = { items: 1, bytes: row.bytes + added.bytes };
       if (!fitsAlone(amount, quota)) return false;
       const isLimited = request !== undefined && maxActive > 0;
@@ -94,11 +94,11 @@ export function sqlResponseRecords(database: SqlDatabase): ResponseRecords {
     },
 
     async getAll(accountId, ids, { now, maxBytes }) {
-      const wanted = given(
-        'wanted',
+      const rows = await givenRows(
         { id: 'text' },
         ids.map((id) => ({ id })),
       );
+      const wanted = given('wanted', rows);
       const kept = read
         .selectFrom('responses')
         .where('account_id', '=', accountId)

@@ -71,9 +71,9 @@ export function responseStatements(database: Pick<SqlDatabase, 'read' | 'given'>
     owned: ({ id, ownerId }: OwnedResponse) => pending().where('id', '=', id).where('owner_id', '=', ownerId),
 
     /** Adds items to the conversation of a response. `bytes` are to be added to the account's amount before. */
-    appendTo(accountId: string, items: NewConversationItems | undefined) {
+    async appendTo(accountId: string, items: NewConversationItems | undefined) {
       if (items === undefined) return { bytes: 0, statements: [] };
-      const { bytes, statements } = appendItems(database, items);
+      const { bytes, statements } = await appendItems(database, items);
       // Items of a deleted conversation were counted, but not stored.
       const uncount = amountsOf(accountId)
         .set({ bytes: sql<number>`bytes - ${bytes}` })
