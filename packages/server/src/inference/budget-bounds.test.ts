@@ -1,17 +1,15 @@
 import type { ChatEvent, EngineModel } from '@baobab/core/engine/engine.ts';
 import { scriptedChat } from '@baobab/core/engine/testing/pulled-generation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import type { LedgerRow } from '@baobab/core/ports/ledger.ts';
 import { describe, expect, it } from 'vitest';
 import { createChat } from './chat.ts';
 import type { ChatCommand } from './chat-command.ts';
 import { createEmbeddings } from './embeddings.ts';
 import { createRerank } from './rerank.ts';
-import { noImages, setUp } from './testing/pipeline-setup.ts';
+import { noImages, setUp, spentIn } from './testing/pipeline-setup.ts';
 import { createTranscriptions } from './transcriptions.ts';
 import { createWindowedTranscription } from './windowed-transcription.ts';
 
-const spent = (rows: readonly LedgerRow[]) => rows.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0);
 const fulfilled = (ended: readonly PromiseSettledResult<unknown>[]) =>
   ended.filter(({ status }) => status === 'fulfilled').length;
 const noDocuments = { read: async () => [] };
@@ -90,7 +88,7 @@ describe('many requests at once keep within a budget', () => {
     );
     release();
     expect(fulfilled(await Promise.allSettled(requests))).toBe(5);
-    expect(spent(rows)).toBe(5 * 1_817);
+    expect(spentIn(rows)).toBe(5 * 1_817);
   });
 
   it('when a query is read again with each window of a document', async () => {
@@ -116,24 +114,24 @@ describe('many requests at once keep within a budget', () => {
     );
     release();
     expect(fulfilled(await Promise.allSettled(requests))).toBe(2);
-    expect(spent(rows)).toBe(2 * tokens);
+    expect(spentIn(rows)).toBe(2 * tokens);
   });
 
   it('when a small file holds hours of audio', async () => {
     const { rows, ask } = audio({ key: { monthlyBudgetNanoUsd: 150_000 } });
     const answers = await Promise.all([ask(600), ask(600), ask(600)]);
-    expect(spent(rows)).toBeLessThanOrEqual(150_000);
+    expect(spentIn(rows)).toBeLessThanOrEqual(150_000);
     expect(answers.map(({ stoppedBy }) => stoppedBy)).toEqual(['budget', 'budget', 'budget']);
     const seconds = answers.map(({ billedSeconds }) => billedSeconds);
     expect(seconds.toSorted()).toEqual(rows.map(({ audioSeconds }) => audioSeconds).toSorted());
-    expect(spent(rows)).toBeGreaterThan(135_000);
+    expect(spentIn(rows)).toBeGreaterThan(135_000);
   });
 });
 
 it('audio that the budget can just pay is transcribed to its end', async () => {
   const { rows, ask } = audio({ key: { monthlyBudgetNanoUsd: 30_000 } });
   expect(await ask(26)).toMatchObject({ durationSeconds: 26, billedSeconds: 26, stoppedBy: undefined });
-  expect(spent(rows)).toBe(26_000);
+  expect(spentIn(rows)).toBe(26_000);
 });
 
 describe('an open answer', () => {
@@ -142,7 +140,7 @@ describe('an open answer', () => {
     const service = createChat({ inference, images: noImages, documents: noDocuments });
     const ask = () => service.generate(call(), openChat('Hi'), () => {});
     await Promise.all([ask(), ask(), ask(), ask(), ask()]);
-    expect(spent(rows)).toBe(5 * 100_001);
+    expect(spentIn(rows)).toBe(5 * 100_001);
   });
 
   it('ends as at a length limit when the budget is used up, and what was written is billed', async () => {
@@ -157,7 +155,7 @@ describe('an open answer', () => {
     expect(written).toBeGreaterThan(1_450);
     expect(rows).toMatchObject([{ status: 200, completionTokens: usage.completionTokens }]);
     expect(usage.completionTokens - written).toBeLessThanOrEqual(1);
-    expect(spent(rows)).toBeLessThanOrEqual(1_500_000);
+    expect(spentIn(rows)).toBeLessThanOrEqual(1_500_000);
   });
 
   it('of several choices shares the steps among them', async () => {
@@ -169,7 +167,7 @@ describe('an open answer', () => {
     });
     expect(ends).toHaveLength(3);
     expect(ends.every((end) => end.type === 'end' && end.stoppedBy === 'budget')).toBe(true);
-    expect(spent(rows)).toBeLessThanOrEqual(1_500_000);
+    expect(spentIn(rows)).toBeLessThanOrEqual(1_500_000);
   });
 
   it('ends by itself without a budget, and asks the counters for nothing', async () => {
@@ -188,7 +186,7 @@ describe('an open answer', () => {
     const { call, inference, rows } = setUp({ key: { monthlyBudgetNanoUsd: 2_000_000 }, engine: { chat } });
     const service = createChat({ inference, images: noImages, documents: noDocuments });
     const answered = await service.generate(call(), openChat('Hi'), () => {});
-    expect(spent(rows)).toBeLessThanOrEqual(2_000_000);
+    expect(spentIn(rows)).toBeLessThanOrEqual(2_000_000);
     expect(rows).toMatchObject([{ completionTokens: answered.completionTokens }]);
   });
 });

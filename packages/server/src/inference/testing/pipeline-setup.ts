@@ -47,13 +47,19 @@ const version = { version: '2026-01-31', deprecatedAt: null } as ModelEntry['ver
 /** For work whose bounds are not the subject of a test. */
 export const ANY = { promptTokens: 1_000_000, completionTokens: 1_000_000, audioSeconds: 1_000_000 };
 
+export const spentIn = (rows: readonly LedgerRow[]): number =>
+  rows.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0);
+
 interface PipelineSetting {
   key?: Partial<ApiKey>;
   engine?: Partial<EngineModel>;
   model?: Partial<ModelEntry>;
   counters?: Counters;
+  /** Of this replica. */
   ownerId?: string;
+  /** The ledger that replicas share. */
   rows?: LedgerRow[];
+  /** What the ledger says instead. */
   spentNanoUsd?: bigint;
 }
 
@@ -77,7 +83,7 @@ export function setUp(setting: PipelineSetting = {}) {
     },
   };
   const clock = { now: () => Date.UTC(2026, 10, 15) };
-  const usage = { query: async () => [], spentNanoUsd: async () => setting.spentNanoUsd ?? 0n };
+  const usage = { query: async () => [], spentNanoUsd: async () => setting.spentNanoUsd ?? BigInt(spentIn(rows)) };
   const inference = createInference({
     catalog: {
       resolve: (reference: string, { regionPin }: { regionPin: string | undefined }) => ({
