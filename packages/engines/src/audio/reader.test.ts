@@ -55,6 +55,25 @@ describe('createAudioReader', () => {
   });
 });
 
+describe('a reader that is asked to stop', () => {
+  const path = join(import.meta.dirname, '../../../../test/fixtures/audio/apples.m4a');
+
+  it('ends with what it may decode, and gives the decoder back', async () => {
+    const { decoders } = buildReader();
+    const reader = createAudioReader({ temporaryDirectory: '/unused', decoders });
+    const asked: number[] = [];
+    const windows = reader.read({ path }, context('a'), async (seconds) => {
+      asked.push(seconds);
+      return seconds <= 2;
+    });
+    const first = await windows.next();
+    expect(first).toMatchObject({ done: false, value: { startSeconds: expect.closeTo(0.2, 0) } });
+    expect(await windows.next()).toEqual({ done: true, value: { durationSeconds: 2 } });
+    expect(asked).toEqual([1, 2, 3]);
+    expect(decoders.inUse()).toBe(0);
+  });
+});
+
 const settled = () => new Promise(setImmediate);
 
 describe('decoders of audio', () => {

@@ -138,16 +138,21 @@ async function* alignedSamples(
 ): AsyncGenerator<Float32Array<ArrayBuffer>> {
   const iterator = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   let rest: Buffer = Buffer.alloc(0);
-  for (;;) {
-    const timer = setTimeout(onStall, stallTimeoutMs);
-    const next = await iterator.next().finally(() => clearTimeout(timer));
-    if (next.done) return;
-    const bytes = rest.length > 0 ? Buffer.concat([rest, next.value]) : next.value;
-    const whole = bytes.length - (bytes.length % Float32Array.BYTES_PER_ELEMENT);
-    rest = bytes.subarray(whole);
-    const copy = new Uint8Array(whole);
-    copy.set(bytes.subarray(0, whole));
-    if (whole > 0) yield new Float32Array(copy.buffer);
+  try {
+    for (;;) {
+      const timer = setTimeout(onStall, stallTimeoutMs);
+      const next = await iterator.next().finally(() => clearTimeout(timer));
+      if (next.done) return;
+      const bytes = rest.length > 0 ? Buffer.concat([rest, next.value]) : next.value;
+      const whole = bytes.length - (bytes.length % Float32Array.BYTES_PER_ELEMENT);
+      rest = bytes.subarray(whole);
+      const copy = new Uint8Array(whole);
+      copy.set(bytes.subarray(0, whole));
+      if (whole > 0) yield new Float32Array(copy.buffer);
+    }
+  } finally {
+    // What a consumer that stops early has left unread would keep the process from closing.
+    stream.destroy();
   }
 }
 
