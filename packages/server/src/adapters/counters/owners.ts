@@ -21,16 +21,14 @@ export class HeldAdmission implements AdmissionTicket {
 }
 
 /** What an admission holds after it was extended. */
-export function extended(demand: AdmissionDemand, { tokens, budgets }: ExtensionDemand): AdmissionDemand {
-  const more = new Map(budgets.map(({ id, reserveNanoUsd }) => [id, reserveNanoUsd]));
-  return {
-    ...demand,
-    tokens: { ...demand.tokens, amount: demand.tokens.amount + tokens },
-    budgets: demand.budgets.map((budget) => ({
-      ...budget,
-      reserveNanoUsd: budget.reserveNanoUsd + (more.get(budget.id) ?? 0),
-    })),
-  };
+export function extended(demand: AdmissionDemand, { tokens, budgets: more }: ExtensionDemand): AdmissionDemand {
+  const held = new Map(demand.budgets.map((budget) => [budget.id, budget]));
+  for (const budget of more) {
+    const reserveNanoUsd = (held.get(budget.id)?.reserveNanoUsd ?? 0) + budget.reserveNanoUsd;
+    held.set(budget.id, { ...budget, reserveNanoUsd });
+  }
+  const amount = demand.tokens.amount + tokens;
+  return { ...demand, tokens: { ...demand.tokens, amount }, budgets: [...held.values()] };
 }
 
 interface Owner {
