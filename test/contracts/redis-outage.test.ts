@@ -101,6 +101,33 @@ describe.skipIf(ownRedisMissing !== undefined).concurrent('counters in Redis', (
       expect(await tickets(b, many('b'))).toHaveLength(0);
     });
 
+    it('give steps of a running request from the share, which Redis knows when it is back', async ({ expect }) => {
+      await using bed = await openRedisBed();
+      const { open, redis } = bed;
+      const a = await open('a');
+      await setSpent(a, demand('a', budget(1_000, 0)), 100);
+      const [ticket] = await tickets(a, [demand('a', budget(1_000, 300))]);
+      if (ticket === undefined) throw new Error('the request was refused');
+      await redis.kill();
+      const more = (nanoUsd: number) => ({ now: Date.now(), tokens: 0, ...budget(1_000, nanoUsd) });
+      const extend = async (nanoUsd: number) => {
+        let answer = await a.extend(ticket, more(nanoUsd));
+        while (answer.kind === 'unread') {
+          for (const unread of answer.budgets) await a.setSpent({ ...unread, spentNanoUsd: 100 });
+          answer = await a.extend(ticket, more(nanoUsd));
+        }
+        return answer.kind;
+      };
+      expect([await extend(200), await extend(901)]).toEqual(['extended', 'refused']);
+      await redis.start();
+      await shared(expect, a);
+      // 500 are reserved, and what was spent is read again.
+      await setSpent(a, demand('a', budget(1_000, 0)), 100);
+      expect([await extend(401), await extend(400)]).toEqual(['refused', 'extended']);
+      await a.settle(ticket, { now: Date.now(), tokens: 0 });
+      expect(await tickets(a, [demand('a', budget(1_000, 900))])).toHaveLength(1);
+    });
+
     it('are shared with a process that joined after the last renewal', async () => {
       await using bed = await openRedisBed();
       const { open, redis } = bed;

@@ -38,6 +38,19 @@ describe.each(['openai', 'vllm', 'tei', 'llama-server', 'baobab'] as const)('a r
 });
 
 describe('a rerank', () => {
+  it('has no more tokens than its texts can have, whatever the upstream says', async () => {
+    await start([{ kind: 'openai' }]);
+    const results = [{ index: 0, relevance_score: 0.5 }];
+    bench.upstreams[0]?.script.push(answerJson(200, { results, usage: { total_tokens: 1e15 } }));
+    // Query and document, the query once more, and special tokens.
+    expect((await rerank('tree', ['a tree'])).tokens).toBe(4 + 4 + 6 + 8);
+    expect(bench.log.filter(({ message }) => message.includes('counted more tokens'))).toHaveLength(1);
+    bench.upstreams[0]?.script.push(answerJson(200, { results, usage: { total_tokens: 1e15 } }));
+    await rerank('tree', ['a tree']);
+    // Once a minute.
+    expect(bench.log.filter(({ message }) => message.includes('counted more tokens'))).toHaveLength(1);
+  });
+
   it('is sent in the shape of each server', async () => {
     await start([{ kind: 'tei' }]);
     await rerank(query, documents);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { reservedTokens, tokenQuarters } from './text-size.ts';
+import { mostRankTokens, mostTokens, reservedTokens, tokenQuarters } from './text-size.ts';
 
 describe('the estimate of tokens', () => {
   it('is a quarter of the characters of English text and of code', () => {
@@ -27,5 +27,34 @@ describe('the estimate of tokens', () => {
 
   it('has a weight for every character', () => {
     for (let code = 0; code <= 0xffff; code += 1) expect(tokenQuarters(String.fromCharCode(code))).toBeGreaterThan(0);
+  });
+});
+
+describe('the most tokens', () => {
+  it('of a text are its bytes, and never fewer', () => {
+    for (const text of ['', 'word', '12 + 34', 'жизнь', '人人生而自由', '😀', '\ud83d', 'ﷺ']) {
+      expect(mostTokens(text)).toBeGreaterThanOrEqual(new TextEncoder().encode(text).length);
+    }
+    expect([mostTokens('word'), mostTokens('жизнь'), mostTokens('人')]).toEqual([4, 10, 3]);
+    // Spelled out, it is "peace be upon him" in Arabic.
+    expect(mostTokens('ﷺ')).toBe('ﷺ'.normalize('NFKC').length);
+  });
+
+  it('of a ranking hold every window with the query, at any share of the context', () => {
+    const context = 512;
+    for (const queryTokens of [0, 10, 100, 200, 300, 380]) {
+      for (const documentTokens of [1, 130, 131, 500, 513, 4_000]) {
+        // As a cross-encoder does it, with four special tokens.
+        const size = context - 4 - queryTokens;
+        const step = size - (size >> 2);
+        let read = 0;
+        for (let start = 0; ; start += step) {
+          read += 4 + queryTokens + Math.min(size, documentTokens - start);
+          if (start + size >= documentTokens) break;
+        }
+        const most = mostRankTokens('q'.repeat(queryTokens), ['d'.repeat(documentTokens)], context);
+        expect(most).toBeGreaterThanOrEqual(read);
+      }
+    }
   });
 });
