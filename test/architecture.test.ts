@@ -56,7 +56,7 @@ const SERVER: Record<string, Arrows> = {
   services: { code: ['admission', 'domain', 'errors', 'ports', 'runtime'], types: ['inference', 'engine'] },
   inference: { code: ['admission', 'domain', 'errors', 'ports', 'runtime'], types: ['metering', 'engine'] },
   metering: { code: ['domain'], types: ['ports'] },
-  admission: { code: ['errors'], types: ['ports', 'engine'] },
+  admission: { code: ['errors', 'runtime'], types: ['ports', 'engine'] },
   validation: { code: ['runtime'] },
   drivers: { code: ['upstreams', 'engines'], types: ['engine'] },
   config: { code: ['validation', 'runtime', 'drivers', 'upstreams'] },

@@ -60,6 +60,7 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
         zeroRetention: false,
         storePrompts: true,
         fileRetentionDays: 8,
+        weight: 10,
         aliases: [{ name: 'gpt-4o', model: 'acme/writer@2026-01-31' }],
       };
       expect(await store.accounts.update('acct_0', limits, someEntry)).toEqual({ ...second, ...limits });
@@ -148,6 +149,7 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
         tpm: 5,
         concurrency: 6,
         monthlyBudgetNanoUsd: 7,
+        priority: 'low',
         expiresAt: Date.UTC(2027, 1, 1),
       };
       expect(await store.keys.update('key_3', rights, someEntry)).toEqual({ ...key, ...rights });

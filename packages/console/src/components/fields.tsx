@@ -50,6 +50,7 @@ export interface TextFieldProps {
   required?: boolean;
   maxLength?: number;
   min?: number | string;
+  max?: number;
   step?: string;
 }
 

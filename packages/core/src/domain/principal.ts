@@ -13,6 +13,8 @@ export interface Account {
   /** Null: not deleted. A deleted account stays for the ledger; its content is erased. */
   deletedAt: number | null;
   erasedAt: number | null;
+  /** Under load, accounts share the work by their weights. */
+  weight: number;
   /** Totals over all keys and regions. Null: not limited. */
   rpm: number | null;
   tpm: number | null;
@@ -27,6 +29,10 @@ export interface Account {
   /** For its keys; they take precedence over the aliases of the deployment. */
   aliases: readonly ModelAlias[];
 }
+
+/** Requests of a `low` key give way to others under load. */
+export const KEY_PRIORITIES = ['interactive', 'low'] as const;
+export type KeyPriority = (typeof KEY_PRIORITIES)[number];
 
 export interface ApiKey {
   id: string;
@@ -47,6 +53,7 @@ export interface ApiKey {
   tpm: number | null;
   concurrency: number | null;
   monthlyBudgetNanoUsd: number | null;
+  priority: KeyPriority;
   createdAt: number;
   expiresAt: number | null;
   revokedAt: number | null;
@@ -59,7 +66,7 @@ export type AccountLimits = Pick<Account, 'rpm' | 'tpm' | 'concurrency' | 'month
 export type AccountRetention = Pick<Account, 'zeroRetention' | 'storePrompts' | 'fileRetentionDays'>;
 
 /** What operators may change of an account. */
-export type AccountSettings = AccountLimits & AccountRetention & Pick<Account, 'aliases'>;
+export type AccountSettings = AccountLimits & AccountRetention & Pick<Account, 'aliases' | 'weight'>;
 
 export const accountStatus = ({ deletedAt, suspendedAt }: Account): 'active' | 'suspended' | 'deleted' =>
   deletedAt !== null ? 'deleted' : suspendedAt !== null ? 'suspended' : 'active';
@@ -79,6 +86,7 @@ export type KeyRights = Pick<
   | 'tpm'
   | 'concurrency'
   | 'monthlyBudgetNanoUsd'
+  | 'priority'
   | 'expiresAt'
 >;
 

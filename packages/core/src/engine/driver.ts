@@ -60,7 +60,10 @@ export interface EngineRights {
   childProcesses?: boolean;
 }
 
-/** Where requests wait for one of a few slots: accounts take turns, and interactive requests go before batches. */
+/**
+ * Where requests wait for one of a few slots: accounts share what there is, and interactive requests go before batches. All need the same:
+ * when one cannot proceed, those behind it are not asked.
+ */
 export interface TurnQueue<Slot> {
   /** Waits until `attempt` returns something. `attempt` may throw to end the wait. */
   wait(context: TurnContext, attempt: () => Slot | undefined): Promise<Slot>;
@@ -70,7 +73,7 @@ export interface TurnQueue<Slot> {
   isBehindOthers(priority: Priority): boolean;
 }
 
-export type TurnContext = Pick<CallContext, 'accountId' | 'keyId' | 'priority' | 'signal'>;
+export type TurnContext = Pick<CallContext, 'accountId' | 'keyId' | 'priority' | 'signal' | 'weight' | 'work'>;
 
 export interface TurnQueueOptions {
   bound: {
@@ -81,8 +84,6 @@ export interface TurnQueueOptions {
     /** For the 429 of a full queue. */
     retryAfterSeconds(): number;
   };
-  /** Every request needs the same thing: when one cannot proceed, those behind it cannot either, and are not asked. */
-  uniform?: boolean;
 }
 
 export interface PreparationDependencies {

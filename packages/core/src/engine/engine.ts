@@ -6,7 +6,13 @@
 
 import type { UpstreamAttempt } from '../domain/upstream-attempt.ts';
 
-export type Priority = 'interactive' | 'batch';
+/** `low`: of a key that gives way to others under load. */
+export type Priority = 'interactive' | 'low' | 'batch';
+
+/** Work of an engine, in tokens. An estimate until the engine has counted them. */
+export interface Work {
+  tokens: number;
+}
 
 export interface CallContext {
   readonly requestId: string;
@@ -17,6 +23,10 @@ export interface CallContext {
   /** Waiting requests take turns by account and key. */
   readonly keyId: string;
   readonly priority: Priority;
+  /** Under load, accounts share the work by their weights. 1 by default. */
+  readonly weight?: number | undefined;
+  /** What this call may take. Parts of a request that run as calls of their own have their own. */
+  readonly work?: Work | undefined;
   readonly observer?: AttemptObserver | undefined;
 }
 

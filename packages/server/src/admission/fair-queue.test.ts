@@ -16,11 +16,10 @@ const context = (given: Partial<QueueContext> = {}): QueueContext => ({
 });
 
 /** A queue in front of slots that `free` opens. */
-function queueWithSlots({ timeoutMs = 60_000, length = 8, uniform = false } = {}) {
+function queueWithSlots({ timeoutMs = 60_000, length = 8 } = {}) {
   const depths: number[] = [];
   const queue = createFairQueue<string>({
     bound: { length, timeoutMs, retryAfterSeconds: () => 1 },
-    uniform,
     onDepth: (waiting) => depths.push(waiting),
   });
   queues.push(queue);
@@ -48,16 +47,17 @@ const full = { code: 'capacity_exceeded', retryAfterSeconds: 1 };
 
 describe('the order of a fair queue', () => {
   it('is fewest first where it matters what each has', () => {
-    const held = new Map([['a', 2]]);
-    const queue = createFairQueue<string>({ held: (name) => held.get(name) ?? 0 });
+    const queue = createFairQueue<string>({ counting: 'slots' });
+    const ends = [1, 2].map(() => queue.begin(context({ accountId: 'a', keyId: 'key of a' })));
     const served: string[] = [];
     let open = 0;
     for (const name of ['a1', 'b1', 'b2', 'b3', 'c1']) {
       const accountId = name.slice(0, 1);
-      void queue.wait(context({ accountId, keyId: `key of ${accountId}` }), () => {
+      const own = context({ accountId, keyId: `key of ${accountId}` });
+      void queue.wait(own, () => {
         if (open === 0) return undefined;
         open -= 1;
-        held.set(accountId, (held.get(accountId) ?? 0) + 1);
+        queue.begin(own);
         served.push(name);
         return name;
       });
@@ -67,6 +67,19 @@ describe('the order of a fair queue', () => {
       queue.wake();
     }
     expect(served).toEqual(['b1', 'c1', 'b2', 'a1', 'b3']);
+
+    for (const name of ['b4', 'a2']) {
+      void queue.wait(context({ accountId: name.slice(0, 1) }), () => {
+        if (open === 0) return undefined;
+        open -= 1;
+        served.push(name);
+        return name;
+      });
+    }
+    for (const end of ends) end();
+    open = 1;
+    queue.wake();
+    expect(served.at(-1)).toBe('a2');
   });
 
   it('is interactive before batch, and keys in turn', () => {
@@ -92,10 +105,14 @@ describe('the order of a fair queue', () => {
     const served: string[] = [];
     const ask = (name: string, possible: boolean) =>
       void queue
-        .wait(context({ keyId: name[0] ?? '' }), () => {
-          if (possible) served.push(name);
-          return possible ? name : undefined;
-        })
+        .wait(
+          context({ keyId: name[0] ?? '' }),
+          () => {
+            if (possible) served.push(name);
+            return possible ? name : undefined;
+          },
+          possible ? 'here' : 'elsewhere',
+        )
         .catch(() => undefined);
     ask('a1', false);
     ask('a2', true);
@@ -105,8 +122,23 @@ describe('the order of a fair queue', () => {
     expect(queue.waiting()).toBe(1);
   });
 
+  it('passes by an account that may not proceed, and asks it once', () => {
+    const asked: string[] = [];
+    const queue = createFairQueue<string>({ obstacle: ({ accountId }) => (accountId === 'a' ? 'account' : 'all') });
+    for (const name of ['a1', 'a2', 'b1', 'b2', 'c1']) {
+      const accountId = name.slice(0, 1);
+      void queue.wait(context({ accountId, keyId: name }), () => {
+        asked.push(name);
+        return name === 'b1' ? name : undefined;
+      });
+    }
+    queue.wake();
+    expect(asked).toEqual(['a1', 'b1', 'c1']);
+    expect(queue.waiting()).toBe(4);
+  });
+
   it('stops at the first request that cannot proceed where all need the same', () => {
-    const { enter, free, asked } = queueWithSlots({ uniform: true });
+    const { enter, free, asked } = queueWithSlots();
     for (let n = 0; n < 8; n += 1) void enter(`${n}`, { accountId: `${n}` });
     free(2);
     expect(asked()).toBe(3);

@@ -2,145 +2,209 @@ import type { TurnContext, TurnQueue, TurnQueueOptions } from '@baobab/core/engi
 import type { Priority } from '@baobab/core/engine/engine.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import { type Counting, Share } from '@baobab/core/runtime/shares.ts';
+import { PRIORITY_WEIGHTS, workOf } from '@baobab/core/runtime/work.ts';
 
 /**
- * The fair queue in front of everything that runs requests: engine processes, upstreams, readers of files and batches. Interactive
- * requests go before batches, accounts take turns, and so do the keys of one account. When the queue is full, the account with the most
- * waiting requests loses its newest one, so one busy client cannot shut out the others.
+ * The fair queue in front of everything that runs requests: engine processes, upstreams, readers of files and batches. Who was served the
+ * least work for its weight goes next, among accounts and among the keys of one account. Interactive requests go before those of low
+ * priority, which get a small share of the work meanwhile; batches go when nothing else can. When the queue is full, the account with the
+ * most waiting requests for its weight loses its newest one, so one busy client cannot shut out the others.
  */
 export interface FairQueueOptions extends Omit<TurnQueueOptions, 'bound'> {
   /** By default any number may wait, for as long as their signals allow. */
   bound?: TurnQueueOptions['bound'];
-  /** How much an account or key has already: those with the fewest go first, and take turns when they have as many. The queue is uniform then. */
-  held?(name: string): number;
+  /** `work` by default. */
+  counting?: Counting;
+  /** Asked when a request could not proceed: does this hold for all requests with the same need (the default) or those of its account? */
+  obstacle?(context: QueueContext): 'all' | 'account';
   onDepth?(waiting: number): void;
 }
 
 export type QueueContext = TurnContext;
 
 export interface FairQueue<T> extends TurnQueue<T> {
+  /** `need`: what the request asks for, such as a region, where not all ask for the same. */
+  wait(context: QueueContext, attempt: () => T | undefined, need?: string): Promise<T>;
+  /** Counts a request that proceeds, whether it has waited or not. Call the result once, when it has ended. */
+  begin(context: QueueContext): () => void;
   rejectAll(error: Error): void;
   waiting(): number;
 }
 
 interface Waiter {
+  context: QueueContext;
+  need: string;
+  arrival: number;
+  older: Waiter | undefined;
+  newer: Waiter | undefined;
   /** True when it left the queue. */
   proceed(): boolean;
   refuse(error: Error): void;
 }
 
-/** Maps keep the order of turns: an account or key that was served moves to the end, and is visited again. */
-interface AccountLine {
-  keys: Map<string, Waiter[]>;
-  waiting: number;
-}
+/** The first ones go before the others, and lose their place in a full queue last. */
+const PRIORITIES: readonly Priority[] = ['interactive', 'low', 'batch'];
 
-type Line = Map<string, AccountLine>;
+/** Requests that need the same, in the order of their arrival: any of them may leave, and the oldest and the newest are known at once. */
+class Alike {
+  oldest: Waiter | undefined;
+  newest: Waiter | undefined;
 
-function fewest<V>(map: Map<string, V>, held: (name: string) => number): [string, V] {
-  return [...map].reduce((one, other) => (held(other[0]) < held(one[0]) ? other : one));
+  add(waiter: Waiter): void {
+    waiter.older = this.newest;
+    if (this.newest === undefined) this.oldest = waiter;
+    else this.newest.newer = waiter;
+    this.newest = waiter;
+  }
+
+  remove({ older, newer }: Waiter): void {
+    if (older === undefined) this.oldest = newer;
+    else older.newer = newer;
+    if (newer === undefined) this.newest = older;
+    else newer.older = older;
+  }
 }
 
 export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
-  const { bound, held } = options;
+  const { bound, counting = 'work', obstacle } = options;
   const timeoutMs = bound?.timeoutMs;
-  const uniform = options.uniform ?? held !== undefined;
-  const lines: Record<Priority, Line> = { interactive: new Map(), batch: new Map() };
-  let waiting = 0;
+  const shared = new Share(counting);
+  const batches = new Share(counting);
+  const all = new Set<Waiter>();
+  /** The requests of each key, by what they need. */
+  const waiters = new Map<Share, Map<string, Alike>>();
+  /** How many wait for what. */
+  const needs = new Map<Share, Map<string, number>>([
+    [shared, new Map()],
+    [batches, new Map()],
+  ]);
+  let arrivals = 0;
 
-  function changeDepth(by: number): void {
-    waiting += by;
-    options.onDepth?.(waiting);
+  const lineOf = (priority: Priority) => (priority === 'batch' ? batches : shared);
+  const classOf = (priority: Priority) => lineOf(priority).members.get(priority, PRIORITY_WEIGHTS[priority]);
+  const keyOf = ({ priority, accountId, keyId, weight }: QueueContext) =>
+    classOf(priority).members.get(accountId, weight).members.get(keyId);
+
+  function changeNeed(priority: Priority, need: string, by: number): void {
+    const counts = needs.get(lineOf(priority));
+    const count = (counts?.get(need) ?? 0) + by;
+    if (count === 0) counts?.delete(need);
+    else counts?.set(need, count);
   }
 
-  function add({ accountId, keyId, priority }: QueueContext, waiter: Waiter): void {
-    const line = lines[priority];
-    const account = line.get(accountId) ?? { keys: new Map(), waiting: 0 };
-    const waiters = account.keys.get(keyId) ?? [];
-    waiters.push(waiter);
-    account.keys.set(keyId, waiters);
-    account.waiting += 1;
-    line.set(accountId, account);
-    changeDepth(1);
+  function add(waiter: Waiter): void {
+    const { context, need } = waiter;
+    const key = keyOf(context);
+    const lists = waiters.get(key) ?? new Map<string, Alike>();
+    const alike = lists.get(need) ?? new Alike();
+    alike.add(waiter);
+    waiters.set(key, lists.set(need, alike));
+    all.add(waiter);
+    key.changeWaiting(1);
+    changeNeed(context.priority, need, 1);
+    options.onDepth?.(all.size);
   }
 
-  function remove({ accountId, keyId, priority }: QueueContext, waiter: Waiter): void {
-    const account = lines[priority].get(accountId);
-    const waiters = account?.keys.get(keyId);
-    const index = waiters?.indexOf(waiter) ?? -1;
-    if (account === undefined || waiters === undefined || index === -1) return;
-    waiters.splice(index, 1);
-    account.waiting -= 1;
-    if (waiters.length === 0) account.keys.delete(keyId);
-    if (account.waiting === 0) lines[priority].delete(accountId);
-    changeDepth(-1);
+  function remove(waiter: Waiter): void {
+    if (!all.delete(waiter)) return;
+    const { context, need } = waiter;
+    const key = keyOf(context);
+    const lists = waiters.get(key);
+    const alike = lists?.get(need);
+    alike?.remove(waiter);
+    if (alike?.oldest === undefined) lists?.delete(need);
+    if (lists?.size === 0) waiters.delete(key);
+    key.changeWaiting(-1);
+    changeNeed(context.priority, need, -1);
+    options.onDepth?.(all.size);
   }
 
-  function* inTurn<V>(map: Map<string, V>): Generator<[string, V]> {
-    if (held === undefined) yield* map;
-    else while (map.size > 0) yield fewest(map, held);
-  }
+  /** Lets as many proceed as can, and asks none for whom another one has failed. */
+  function serveLine(line: Share): void {
+    const blocked = new Set<string>();
+    const blockedIn = new Map<Share, Set<string>>();
+    const aside: [Share, Share][] = [];
+    const setAside = (parent: Share, member: Share) => {
+      parent.members.setAside(member);
+      aside.push([parent, member]);
+    };
 
-  /** Lets one request of the account proceed. */
-  function serveAccount({ keys }: AccountLine): boolean {
-    for (const [keyId, waiters] of inTurn(keys)) {
-      // Not only the first: a later one may ask for something that is free.
-      const served = uniform ? waiters[0]?.proceed() : waiters.some((waiter) => waiter.proceed());
-      if (served) {
-        if (keys.delete(keyId) && waiters.length > 0) keys.set(keyId, waiters);
-        return true;
+    /** Undefined when it or one below was set aside, and there may be another one. */
+    function nextWaiter(): { waiter: Waiter; key: Share; account: Share } | undefined {
+      for (let group = line.members.next(); group !== undefined; group = line.members.next()) {
+        for (let account = group.members.next(); account !== undefined; account = group.members.next()) {
+          for (let key = account.members.next(); key !== undefined; key = account.members.next()) {
+            for (const [need, { oldest }] of waiters.get(key) ?? []) {
+              const isBlocked = blocked.has(need) || blockedIn.get(account)?.has(need);
+              if (!isBlocked && oldest !== undefined) return { waiter: oldest, key, account };
+            }
+            setAside(account, key);
+          }
+          setAside(group, account);
+        }
+        setAside(line, group);
       }
-      if (uniform) return false;
+      return undefined;
     }
-    return false;
-  }
 
-  function serveLine(line: Line): void {
-    for (const [accountId, account] of inTurn(line)) {
-      if (serveAccount(account)) {
-        if (line.delete(accountId) && account.waiting > 0) line.set(accountId, account);
-      } else if (uniform) {
-        return;
+    while (blocked.size < (needs.get(line)?.size ?? 0)) {
+      const found = nextWaiter();
+      if (found === undefined) break;
+      const { waiter, key, account } = found;
+      if (waiter.proceed()) key.endTurn();
+      else if (obstacle?.(waiter.context) === 'account') {
+        const own = blockedIn.get(account) ?? new Set();
+        blockedIn.set(account, own.add(waiter.need));
+      } else {
+        blocked.add(waiter.need);
       }
     }
+    for (const [parent, member] of aside) parent.members.bringBack(member);
   }
 
-  function longestOf(keys: Map<string, Waiter[]>): Waiter[] {
-    let longest: Waiter[] = [];
-    for (const waiters of keys.values()) if (waiters.length > longest.length) longest = waiters;
-    return longest;
+  function newestOf(key: Share): Waiter | undefined {
+    let newest: Waiter | undefined;
+    for (const { newest: one } of waiters.get(key)?.values() ?? []) {
+      if (one !== undefined && one.arrival > (newest?.arrival ?? 0)) newest = one;
+    }
+    return newest;
   }
 
-  function largestOf(line: Line): AccountLine | undefined {
-    let largest: AccountLine | undefined;
-    for (const account of line.values()) if (account.waiting > (largest?.waiting ?? 0)) largest = account;
-    return largest;
+  /** The newest request of the longest line, of a key of an account, in this class. */
+  function lastOf(group: Share): Waiter | undefined {
+    const key = group.members.longest()?.members.longest();
+    return key && newestOf(key);
   }
 
   /** The request that gives way to a new one when the queue is full. */
-  function victimOf({ accountId, keyId, priority }: QueueContext): Waiter | undefined {
-    const largestBatch = largestOf(lines.batch);
-    if (priority === 'interactive' && largestBatch !== undefined) return longestOf(largestBatch.keys).at(-1);
-    const own = lines[priority].get(accountId);
-    const largest = largestOf(lines[priority]);
-    if (largest !== undefined && largest.waiting > (own?.waiting ?? 0) + 1) return longestOf(largest.keys).at(-1);
-    if (own === undefined) return undefined;
-    const longest = longestOf(own.keys);
-    return longest.length > (own.keys.get(keyId)?.length ?? 0) + 1 ? longest.at(-1) : undefined;
+  function victimOf({ accountId, keyId, priority, weight = 1 }: QueueContext): Waiter | undefined {
+    for (const lower of PRIORITIES.toReversed()) {
+      if (lower === priority) break;
+      if (classOf(lower).waiting > 0) return lastOf(classOf(lower));
+    }
+    const { members: accounts } = classOf(priority);
+    const own = accounts.known(accountId);
+    if ((accounts.longest()?.line ?? 0) > ((own?.waiting ?? 0) + 1) / weight) return lastOf(classOf(priority));
+    const longest = own?.members.longest();
+    const ownKey = own?.members.known(keyId);
+    return longest !== undefined && longest.waiting > (ownKey?.waiting ?? 0) + 1 ? newestOf(longest) : undefined;
   }
 
-  const full = (retryAfterSeconds: number) =>
-    errors.capacityExceeded(retryAfterSeconds, `${waiting} requests are waiting`);
-
-  function enqueue(context: QueueContext, attempt: () => T | undefined): Promise<T> {
+  function enqueue(context: QueueContext, attempt: () => T | undefined, need: string): Promise<T> {
     const { signal } = context;
     return new Promise((resolve, reject) => {
       const leave = () => {
         clearTimeout(timer);
         signal.removeEventListener('abort', onAbort);
-        remove(context, waiter);
+        remove(waiter);
       };
       const waiter: Waiter = {
+        context,
+        need,
+        arrival: ++arrivals,
+        older: undefined,
+        newer: undefined,
         proceed() {
           try {
             const result = attempt();
@@ -167,33 +231,40 @@ export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
               timeoutMs,
             );
       signal.addEventListener('abort', onAbort, { once: true });
-      add(context, waiter);
+      add(waiter);
     });
   }
 
   return {
-    async wait(context, attempt) {
+    async wait(context, attempt, need = '') {
       if (context.signal.aborted) throw cancellation(context.signal);
-      if (bound !== undefined && waiting >= bound.length) {
+      if (bound !== undefined && all.size >= bound.length) {
         const victim = victimOf(context);
-        const error = full(bound.retryAfterSeconds());
+        const error = errors.capacityExceeded(bound.retryAfterSeconds(), `${all.size} requests are waiting`);
         if (victim === undefined) throw error;
         victim.refuse(error);
       }
-      return await enqueue(context, attempt);
+      return await enqueue(context, attempt, need);
     },
     wake() {
-      if (waiting === 0) return;
-      serveLine(lines.interactive);
-      serveLine(lines.batch);
+      if (shared.waiting > 0) serveLine(shared);
+      if (batches.waiting > 0) serveLine(batches);
     },
-    isBehindOthers: (priority) => lines.interactive.size > 0 || lines[priority].size > 0,
+    isBehindOthers(priority) {
+      if (priority === 'batch') return all.size > 0;
+      return priority === 'low' ? shared.waiting > 0 : classOf(priority).waiting > 0;
+    },
+    begin(context) {
+      const counted = counting === 'slots' ? 1 : workOf(context);
+      keyOf(context).serve(counted);
+      return () => {
+        const left = counting === 'slots' ? 0 : workOf(context);
+        if (left !== counted) keyOf(context).correct(left - counted);
+      };
+    },
     rejectAll(error) {
-      const all = Object.values(lines).flatMap((line) =>
-        [...line.values()].flatMap(({ keys }) => [...keys.values()].flat()),
-      );
-      for (const waiter of all) waiter.refuse(error);
+      for (const waiter of [...all]) waiter.refuse(error);
     },
-    waiting: () => waiting,
+    waiting: () => all.size,
   };
 }

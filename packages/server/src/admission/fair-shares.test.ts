@@ -4,9 +4,10 @@ import { createFairShares } from './fair-shares.ts';
 function withClock() {
   let now = 0;
   const shares = createFairShares({ now: () => now });
-  const start = (accountId: string, times: number, capacity = 32) => {
+  const start = (accountId: string, times: number, { capacity = 32, weight = 1 } = {}) => {
+    const account = { accountId, weight };
     let started = 0;
-    for (; started < times && shares.mayStart(accountId, capacity); started += 1) shares.started(accountId);
+    for (; started < times && shares.mayStart(account, capacity); started += 1) shares.started(account);
     return started;
   };
   const end = (accountId: string, times: number) => {
@@ -46,13 +47,26 @@ describe('fair shares', () => {
     expect(start('greedy', 8)).toBe(8);
   });
 
+  it('are as large as the weights say', () => {
+    const { start, end, advance } = withClock();
+    start('heavy', 32, { weight: 3 });
+    end('heavy', 32);
+    start('light', 8);
+    // A quarter is its own, and the rest was used by the other one a moment ago.
+    expect(start('light', 32)).toBe(0);
+    expect(start('heavy', 32, { weight: 3 })).toBe(24);
+    end('heavy', 24);
+    advance(2_000);
+    expect(start('light', 32)).toBe(24);
+  });
+
   it('always allow an equal share', () => {
     const { start } = withClock();
     start('greedy', 20);
     expect(start('b', 100)).toBe(16);
     const small = withClock();
-    small.start('a', 1, 2);
-    small.start('b', 1, 2);
-    expect(small.start('c', 1, 2)).toBe(1);
+    small.start('a', 1, { capacity: 2 });
+    small.start('b', 1, { capacity: 2 });
+    expect(small.start('c', 1, { capacity: 2 })).toBe(1);
   });
 });

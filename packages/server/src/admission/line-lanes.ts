@@ -1,14 +1,10 @@
 import type { BatchLane } from '@baobab/core/engine/engine.ts';
-import { createLineSlots, type LineSlot, type LineSlots, linesIn, slotsFor } from './line-slots.ts';
+import { createLineSlots, type LineSlot, type LineSlots, linesIn, slotsFor, type WaitingLine } from './line-slots.ts';
 
 /** Slots for batch lines. Lines at one model's upstreams have their own, so that they do not wait for slow lines elsewhere. */
 export interface LineLanes {
   /** Waits for a free slot in the lane. Undefined when the signal fires first. */
-  take(
-    lane: BatchLane,
-    line: { accountId: string; batchId: string },
-    signal: AbortSignal,
-  ): Promise<LineSlot | undefined>;
+  take(lane: BatchLane, line: WaitingLine, signal: AbortSignal): Promise<LineSlot | undefined>;
   /** Adapts the number of slots to the interactive requests of this moment. To be called regularly. */
   adjust(): void;
 }

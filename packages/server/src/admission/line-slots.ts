@@ -1,4 +1,11 @@
-import { createFairQueue } from './fair-queue.ts';
+import { createFairQueue, type QueueContext } from './fair-queue.ts';
+
+export interface WaitingLine {
+  accountId: string;
+  batchId: string;
+  /** Of its account. */
+  weight?: number | undefined;
+}
 
 /** The right to run one batch line. */
 export interface LineSlot {
@@ -7,7 +14,7 @@ export interface LineSlot {
 
 export interface LineSlots {
   /** Waits for a free slot. Undefined when the signal fires first. */
-  take(line: { accountId: string; batchId: string }, signal: AbortSignal): Promise<LineSlot | undefined>;
+  take(line: WaitingLine, signal: AbortSignal): Promise<LineSlot | undefined>;
   setLimit(slots: number): void;
   inUse(): number;
   /** No line has a slot or waits for one. */
@@ -29,23 +36,27 @@ export const slotsFor = (lines: number): number => Math.ceil(lines / (1 + EXTRA_
  * they have all slots, it gets a quarter more.
  */
 export function createLineSlots(): LineSlots {
-  /** By account and by batch. */
+  /** By account. */
   const held = new Map<string, number>();
-  const heldBy = (name: string): number => held.get(name) ?? 0;
-  const queue = createFairQueue<LineSlot>({ held: heldBy });
+  const heldBy = (accountId: string): number => held.get(accountId) ?? 0;
+  const queue = createFairQueue<LineSlot>({
+    counting: 'slots',
+    obstacle: () => (inUse < linesIn(limit) ? 'account' : 'all'),
+  });
   let limit = 0;
   let inUse = 0;
 
-  function count(name: string, change: number): void {
-    const next = heldBy(name) + change;
-    if (next === 0) held.delete(name);
-    else held.set(name, next);
+  function count(accountId: string, change: number): void {
+    const next = heldBy(accountId) + change;
+    if (next === 0) held.delete(accountId);
+    else held.set(accountId, next);
   }
 
-  function hold({ accountId, batchId }: { accountId: string; batchId: string }): LineSlot {
+  function hold(context: QueueContext): LineSlot {
+    const { accountId } = context;
     inUse += 1;
     count(accountId, 1);
-    count(batchId, 1);
+    const end = queue.begin(context);
     let released = false;
     return {
       release() {
@@ -53,7 +64,7 @@ export function createLineSlots(): LineSlots {
         released = true;
         inUse -= 1;
         count(accountId, -1);
-        count(batchId, -1);
+        end();
         queue.wake();
       },
     };
@@ -68,9 +79,9 @@ export function createLineSlots(): LineSlots {
     async take(line, signal) {
       if (signal.aborted) return undefined;
       const { accountId, batchId } = line;
-      if (queue.waiting() === 0 && mayRun(accountId)) return hold(line);
-      const context = { accountId, keyId: batchId, priority: 'batch', signal } as const;
-      const slot = queue.wait(context, () => (mayRun(accountId) ? hold(line) : undefined));
+      const context = { accountId, keyId: batchId, weight: line.weight, priority: 'batch', signal } as const;
+      if (queue.waiting() === 0 && mayRun(accountId)) return hold(context);
+      const slot = queue.wait(context, () => (mayRun(accountId) ? hold(context) : undefined));
       // Others may wait for a slot that only they may not have.
       queue.wake();
       return await slot.catch(() => undefined);

@@ -1,3 +1,4 @@
+import type { Priority } from '@baobab/core/engine/engine.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import { createFairQueue, type FairQueue, type QueueContext } from './fair-queue.ts';
 
@@ -53,15 +54,16 @@ export function createSlots(options: SlotsOptions): Slots {
         return Math.min(seconds, MAX_RETRY_AFTER_SECONDS);
       },
     },
-    uniform: maxPerAccount === undefined,
+    obstacle: ({ priority }) => (isFree(priority) ? 'account' : 'all'),
     ...(onDepth && { onDepth }),
   });
 
   /** Where there are several slots, batches leave one free, so that an interactive request never waits for a long batch line. */
+  const isFree = (priority: Priority) =>
+    inUse < capacity && (priority !== 'batch' || batchInUse < Math.max(1, capacity - 1));
+
   const mayRun = ({ priority, accountId }: QueueContext) =>
-    inUse < capacity &&
-    (priority === 'interactive' || batchInUse < Math.max(1, capacity - 1)) &&
-    (held === undefined || (held.get(accountId) ?? 0) < (maxPerAccount ?? capacity));
+    isFree(priority) && (held === undefined || (held.get(accountId) ?? 0) < (maxPerAccount ?? capacity));
 
   function countHeld(accountId: string, change: number): void {
     const count = (held?.get(accountId) ?? 0) + change;
@@ -69,8 +71,10 @@ export function createSlots(options: SlotsOptions): Slots {
     else held?.set(accountId, count);
   }
 
-  function take({ priority, accountId }: QueueContext, waitedMs: number): Permit {
+  function take(context: QueueContext, waitedMs: number): Permit {
+    const { priority, accountId } = context;
     const since = clock.now();
+    const end = queue.begin(context);
     inUse += 1;
     if (priority === 'batch') batchInUse += 1;
     if (held !== undefined) countHeld(accountId, 1);
@@ -83,6 +87,7 @@ export function createSlots(options: SlotsOptions): Slots {
         inUse -= 1;
         if (priority === 'batch') batchInUse -= 1;
         if (held !== undefined) countHeld(accountId, -1);
+        end();
         heldMs += (clock.now() - since - heldMs) / 8;
         queue.wake();
       },

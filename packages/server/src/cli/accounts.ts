@@ -46,6 +46,7 @@ export const accountsCommand: Command = {
   ],
   options: [
     ...LIMIT_HELP,
+    ['--weight N', 'its share of the work while others wait, 1 to 1000; default: 1'],
     ['--zero-retention yes|no', 'keep nothing of prompts and answers, not even to replay idempotent requests'],
     ['--store-prompts yes|no', 'keep prompts and answers with the requests, for keys with the scope prompts'],
     ['--file-retention-days N', 'delete files after this many days; default: files.retention_days'],

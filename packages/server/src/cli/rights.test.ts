@@ -13,6 +13,8 @@ it('reads the given rights and leaves the others undefined', () => {
     allowedModels: ['a/*', 'b/c'],
     scopes: ['chat'],
   });
+  expect(rightsFrom({ priority: 'low' }).priority).toBe('low');
+  expect(() => rightsFrom({ priority: 'high' })).toThrow('--priority must be interactive or low');
   expect(rightsFrom({ expires: '2030-01-02' }).expiresAt).toBe(Date.UTC(2030, 0, 2));
 });
 
@@ -36,9 +38,12 @@ it("takes limits away by the word 'none', and not by an empty list", () => {
 });
 
 it('reads the settings of an account', () => {
-  expect(accountSettingsFrom({ 'zero-retention': 'yes', 'file-retention-days': '7', rpm: '5' })).toMatchObject({
+  expect(
+    accountSettingsFrom({ 'zero-retention': 'yes', 'file-retention-days': '7', rpm: '5', weight: '10' }),
+  ).toMatchObject({
     zeroRetention: true,
     fileRetentionDays: 7,
+    weight: 10,
     rpm: 5,
     tpm: undefined,
   });
@@ -56,6 +61,8 @@ it('reads the settings of an account', () => {
 it('prints limits in a short form', () => {
   const account = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
   expect(limitsText(account)).toBe('-');
+  expect(limitsText({ ...account, weight: 10 })).toBe('weight 10');
+  expect(limitsText({ ...account, priority: 'low' })).toBe('low priority');
   expect(limitsText({ ...account, rpm: 60, tpm: 1000, monthlyBudgetNanoUsd: 5e9 })).toBe(
     '60 rpm, 1000 tpm, 5 USD/month',
   );

@@ -1,6 +1,15 @@
 import type { ModelAlias } from '@baobab/core/domain/model.ts';
 import { usdText } from '@baobab/core/domain/money.ts';
-import type { AccountLimits, AccountSettings, ApiKey, Changes, KeyRights } from '@baobab/core/domain/principal.ts';
+import {
+  type Account,
+  type AccountLimits,
+  type AccountSettings,
+  type ApiKey,
+  type Changes,
+  KEY_PRIORITIES,
+  type KeyPriority,
+  type KeyRights,
+} from '@baobab/core/domain/principal.ts';
 import { parseScopes, SCOPES, type Scope } from '@baobab/core/domain/scopes.ts';
 import { parseTimestamp } from '@baobab/core/domain/time/dates.ts';
 import { type HelpLine, OptionError } from './command.ts';
@@ -21,6 +30,7 @@ export const LIMIT_HELP: readonly HelpLine[] = [
 /** The options for accounts. */
 export const ACCOUNT_OPTIONS = {
   ...LIMIT_OPTIONS,
+  weight: text,
   'zero-retention': text,
   'store-prompts': text,
   'file-retention-days': text,
@@ -33,6 +43,7 @@ export const KEY_OPTIONS = {
   models: text,
   regions: text,
   addresses: text,
+  priority: text,
   expires: text,
 } as const;
 
@@ -98,8 +109,15 @@ function aliasesOption(name: string, given: string | undefined): ModelAlias[] | 
   });
 }
 
+function priorityOption(name: string, given: string | undefined): KeyPriority | undefined {
+  const priority = KEY_PRIORITIES.find((each) => each === given);
+  if (given !== undefined && priority === undefined) throw new OptionError(`--${name} must be interactive or low`);
+  return priority;
+}
+
 export const accountSettingsFrom = (values: Values<typeof ACCOUNT_OPTIONS>): Changes<AccountSettings> => ({
   ...limitsFrom(values),
+  weight: integerOption('weight', values.weight),
   zeroRetention: yesOrNoOption('zero-retention', values['zero-retention']),
   storePrompts: yesOrNoOption('store-prompts', values['store-prompts']),
   fileRetentionDays: limit('file-retention-days', values['file-retention-days']),
@@ -112,19 +130,24 @@ export const rightsFrom = (values: Values<typeof KEY_OPTIONS>): Changes<Omit<Key
   allowedModels: namesOrAll('models', values.models),
   allowedRegions: namesOrAll('regions', values.regions),
   allowedAddresses: namesOrAll('addresses', values.addresses),
+  priority: priorityOption('priority', values.priority),
   expiresAt: timeOption('expires', values.expires),
 });
 
 /** `60 rpm, 1000 tpm, 5 USD/month`; `-` where nothing is set. */
 export function limitsText(
-  limits: AccountLimits & Partial<Pick<ApiKey, 'allowedRegions' | 'allowedAddresses'>>,
+  limits: AccountLimits &
+    Partial<Pick<ApiKey, 'allowedRegions' | 'allowedAddresses' | 'priority'> & Pick<Account, 'weight'>>,
 ): string {
   const { rpm, tpm, concurrency, monthlyBudgetNanoUsd, allowedRegions = [], allowedAddresses = [] } = limits;
+  const { weight = 1, priority = 'interactive' } = limits;
   const parts = [
     rpm === null ? '' : `${rpm} rpm`,
     tpm === null ? '' : `${tpm} tpm`,
     concurrency === null ? '' : `${concurrency} at a time`,
     monthlyBudgetNanoUsd === null ? '' : `${usdText(monthlyBudgetNanoUsd)} USD/month`,
+    weight === 1 ? '' : `weight ${weight}`,
+    priority === 'interactive' ? '' : `${priority} priority`,
     allowedRegions.length === 0 ? '' : `in ${allowedRegions.join(',')}`,
     allowedAddresses.length === 0 ? '' : `from ${allowedAddresses.join(',')}`,
   ];

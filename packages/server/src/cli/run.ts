@@ -60,6 +60,7 @@ const OPTION_NAMES: Readonly<Record<string, string>> = {
   groupBy: '--group-by',
   timeZone: '--time-zone',
   name: '<name>',
+  weight: '--weight',
   zeroRetention: '--zero-retention',
   storePrompts: '--store-prompts',
   fileRetentionDays: '--file-retention-days',

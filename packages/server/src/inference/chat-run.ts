@@ -9,6 +9,7 @@ import type {
 } from '@baobab/core/engine/engine.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
+import { partOf } from '@baobab/core/runtime/work.ts';
 import type { InferenceCall } from './call.ts';
 import type { ChatSink } from './chat-command.ts';
 import { type Reservation, Steps } from './reservation.ts';
@@ -133,14 +134,14 @@ export class ChatRun {
     const { request, choices } = this.#options;
     const { context: outer } = this.#session;
     const stop = new AbortController();
-    const context = { ...outer, signal: AbortSignal.any([outer.signal, stop.signal]) };
+    const signal = AbortSignal.any([outer.signal, stop.signal]);
     let next = 0;
     const lane = async (): Promise<void> => {
       while (next < choices && !stop.signal.aborted) {
         const choice = next++;
         // Choices differ only in their seed; without one, each engine call picks a random one.
         const seed = request.seed === undefined ? undefined : request.seed + choice;
-        await this.#pump(choice, { ...request, seed }, context);
+        await this.#pump(choice, { ...request, seed }, partOf(outer, 1 / choices, signal));
       }
     };
     const lanes = Array.from({ length: Math.min(choices, CHOICES_AT_ONCE) }, lane);

@@ -99,7 +99,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     const fallbacks = work.fallbacks?.map((reference) => resolve(call, reference, work.modality));
 
     // Count and bound.
-    const bounds = work.bound(model);
+    let bounds = work.bound(model);
     let most = consumptionOf(bounds.most);
 
     // Limits and reservation: all of them or none.
@@ -140,11 +140,12 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
           costNanoUsd: first && all ? Math.max(0, priceOf(all) - priceOf(first)) : 0,
         });
         if (refusal !== undefined) throw refusal;
+        bounds = found;
         reservation = all && new Reservation({ admitted: admission, priceOf, first: all });
       }
 
       // Engine.
-      const context = contextOf(call);
+      const context = contextOf(call, bounds);
       for (;;) {
         let lease: EngineLease | undefined;
         try {
@@ -248,12 +249,17 @@ function dearest(
 const reservedBy = (work: BilledWork<unknown>, model: ResolvedModel, most: Consumption): Consumption =>
   work.reserve === undefined ? most : consumptionOf(work.reserve(model));
 
-const contextOf = ({ requestId, signal, principal, priority, observer }: InferenceCall): CallContext => ({
+const contextOf = (
+  { requestId, signal, principal, priority, observer }: InferenceCall,
+  { tokens }: Bounds,
+): CallContext => ({
   requestId,
   signal,
   accountId: principal.account.id,
   keyId: principal.key.id,
   priority,
+  weight: principal.account.weight,
+  work: { tokens },
   observer,
 });
 

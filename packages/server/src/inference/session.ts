@@ -4,6 +4,7 @@ import { costNanoUsd } from '@baobab/core/domain/pricing.ts';
 import type { CallContext, EngineLease, EngineModel } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import { countWork } from '@baobab/core/runtime/work.ts';
 import type { Metered, Metering } from '../metering/metering.ts';
 import type { InferenceCall } from './call.ts';
 import type { Reservation } from './reservation.ts';
@@ -102,6 +103,7 @@ export class BilledSession implements InferenceSession {
 
   #bill(used: Consumption, details: SettleDetails): Promise<Metered | undefined> {
     this.limitTokens = details.limitTokens ?? used.promptTokens + used.completionTokens;
+    countWork(this.context, this.limitTokens);
     this.billed = used;
     if (isFree(this.#options.call, details.status ?? 200)) return Promise.resolve(undefined);
     const { reservation } = this;

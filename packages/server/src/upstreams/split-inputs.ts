@@ -2,6 +2,7 @@ import { MAX_IMAGE_TOKENS } from '@baobab/core/domain/image.ts';
 import { mostInputTokens, mostTokens } from '@baobab/core/domain/text-size.ts';
 import type { CallContext, EmbeddingInput } from '@baobab/core/engine/engine.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
+import { partOf } from '@baobab/core/runtime/work.ts';
 import { UpstreamFailure } from './failure/failure.ts';
 import type { Upstream } from './routing/upstream.ts';
 import type { UpstreamCall } from './routing/upstream-call.ts';
@@ -82,10 +83,10 @@ export async function runSplit<T extends EmbeddingInput>(
   if (only !== undefined && queue.length === 1) queue = await run(only, context);
   if (queue.length === 0) return;
   const stop = new AbortController();
-  const shared: CallContext = { ...context, signal: AbortSignal.any([context.signal, stop.signal]) };
+  const signal = AbortSignal.any([context.signal, stop.signal]);
   const work = async (): Promise<void> => {
     for (let slice = queue.shift(); slice !== undefined; slice = queue.shift())
-      queue.unshift(...(await run(slice, shared)));
+      queue.unshift(...(await run(slice, partOf(context, slice.items.length / items.length, signal))));
   };
   try {
     await Promise.all(Array.from({ length: Math.min(CONCURRENT_CALLS, queue.length) }, work));

@@ -7,6 +7,7 @@ import { emptyLimits, LIMIT_FIELDS, LimitFields, type Limits, limitsOf, limitsTo
 
 export interface AccountDraft {
   limits: Limits;
+  weight: string;
   retentionDays: string;
   zeroRetention: boolean;
   storePrompts: boolean;
@@ -14,6 +15,7 @@ export interface AccountDraft {
 
 export const emptyDraft: AccountDraft = {
   limits: emptyLimits,
+  weight: '1',
   retentionDays: '',
   zeroRetention: false,
   storePrompts: false,
@@ -21,20 +23,22 @@ export const emptyDraft: AccountDraft = {
 
 export const draftOf = (account: Account): AccountDraft => ({
   limits: limitsOf(account),
+  weight: String(account.weight),
   retentionDays: account.file_retention_days === null ? '' : String(account.file_retention_days),
   zeroRetention: account.zero_retention,
   storePrompts: account.store_prompts,
 });
 
-export const draftToWire = ({ limits, retentionDays, zeroRetention, storePrompts }: AccountDraft) => ({
+export const draftToWire = ({ limits, weight, retentionDays, zeroRetention, storePrompts }: AccountDraft) => ({
   ...limitsToWire(limits),
+  weight: weight.trim() === '' ? 1 : Number(weight),
   file_retention_days: retentionDays.trim() === '' ? null : Number(retentionDays),
   zero_retention: zeroRetention,
   store_prompts: storePrompts,
 });
 
 /** Those that show their errors, by their names in the API. */
-export const ACCOUNT_FIELDS = [...LIMIT_FIELDS, 'file_retention_days'];
+export const ACCOUNT_FIELDS = [...LIMIT_FIELDS, 'weight', 'file_retention_days'];
 
 export interface AccountFieldsProps {
   draft: AccountDraft;
@@ -47,6 +51,16 @@ export function AccountFields({ draft, onChange, error }: AccountFieldsProps) {
   return (
     <>
       <LimitFields limits={draft.limits} onChange={(limits) => onChange({ ...draft, limits })} error={error} />
+      <TextField
+        label={accounts.weight}
+        hint={accounts.weightHint}
+        type="number"
+        min={1}
+        max={1000}
+        error={errorAt(error, 'weight')}
+        value={draft.weight}
+        onValue={(weight) => onChange({ ...draft, weight })}
+      />
       <TextField
         label={accounts.retention}
         hint={accounts.retentionHint}

@@ -13,7 +13,7 @@ import { Sheet } from '../../components/overlay.tsx';
 import { texts } from '../../texts/en/texts.ts';
 import { labelOf } from '../../texts/label-of.ts';
 import { CHOICES, READ_SCOPES } from './key-parts.tsx';
-import { emptyLimits, LIMIT_FIELDS, LimitFields, limitsToWire } from './limit-fields.tsx';
+import { emptyLimits, KEY_LIMIT_FIELDS, KeyLimitFields, type KeyLimits, limitsToWire } from './limit-fields.tsx';
 import { useUnmatchedModels } from './unmatched-models.ts';
 
 type Access = 'all' | 'restricted' | 'read';
@@ -40,7 +40,7 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
   const [scopes, setScopes] = useState<string[]>(['chat', 'models']);
   const [models, setModels] = useState('');
   const [regions, setRegions] = useState('');
-  const [limits, setLimits] = useState(emptyLimits);
+  const [limits, setLimits] = useState<KeyLimits>({ ...emptyLimits, priority: 'interactive' });
   const [expiry, setExpiry] = useState('90');
   const patterns = lines(models, /\n/);
   const unmatched = useUnmatchedModels(patterns);
@@ -52,6 +52,8 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
       allowed_models: patterns,
       allowed_regions: lines(regions, /,/),
       ...limitsToWire(limits),
+      // By default it is that of the key of the session.
+      ...(limits.priority === 'low' && { priority: limits.priority }),
       expires_at: expiry === 'never' ? null : new Date(Date.now() + Number(expiry) * DAY_MS).toISOString(),
     };
     const created = await call<NewKey>(keysPath(admin), { method: 'POST', body });
@@ -77,7 +79,7 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
         state={form}
         action={texts.keys.create}
         ready={name.trim() !== ''}
-        fields={['name', 'allowed_models', 'allowed_regions', ...LIMIT_FIELDS]}
+        fields={['name', 'allowed_models', 'allowed_regions', ...KEY_LIMIT_FIELDS]}
         onCancel={onClose}
       >
         <TextField
@@ -141,7 +143,7 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
           value={regions}
           onValue={setRegions}
         />
-        <LimitFields limits={limits} onChange={setLimits} error={form.error} />
+        <KeyLimitFields limits={limits} onChange={setLimits} error={form.error} />
       </Form>
     </Sheet>
   );

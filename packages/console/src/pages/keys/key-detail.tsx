@@ -19,7 +19,7 @@ import { ago, dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { BudgetMeter, Spend } from '../spend/spend.tsx';
 import { KeyRights, KeyStatus, keyState } from './key-parts.tsx';
-import { LIMIT_FIELDS, LimitFields, type Limits, limitsOf, limitsToWire } from './limit-fields.tsx';
+import { KEY_LIMIT_FIELDS, KeyLimitFields, type KeyLimits, keyLimitsOf, keyLimitsToWire } from './limit-fields.tsx';
 
 export interface KeyDetailProps {
   keyRecord: Key;
@@ -31,18 +31,18 @@ export interface KeyDetailProps {
 export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDetailProps) {
   const admin = isOperator(useSession());
   const now = Math.max(useNow(), Date.now());
-  const [limits, setLimits] = useState<Limits>(limitsOf(key));
+  const [limits, setLimits] = useState<KeyLimits>(keyLimitsOf(key));
   const [asking, setAsking] = useState<'revoke' | 'rotate'>();
   const active = keyState(key, now) === 'active';
-  const changed = JSON.stringify(limits) !== JSON.stringify(limitsOf(key));
+  const changed = JSON.stringify(limits) !== JSON.stringify(keyLimitsOf(key));
   const path = `${keysPath(admin)}/${key.id}`;
 
-  const { error, save } = useSave<Limits>({
-    fields: LIMIT_FIELDS,
+  const { error, save } = useSave<KeyLimits>({
+    fields: KEY_LIMIT_FIELDS,
     show: setLimits,
     saved: texts.keys.saved(key.name),
     async write(draft) {
-      await call(path, { method: 'POST', body: limitsToWire(draft) });
+      await call(path, { method: 'POST', body: keyLimitsToWire(draft) });
       await queryClient.invalidateQueries({ queryKey: ['keys'] });
     },
   });
@@ -63,7 +63,7 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
             <Button icon="rotate" onClick={() => setAsking('rotate')}>
               {texts.keys.rotate}
             </Button>
-            <Button tone="primary" disabled={!changed} onClick={() => save(limitsOf(key), limits)}>
+            <Button tone="primary" disabled={!changed} onClick={() => save(keyLimitsOf(key), limits)}>
               {texts.common.save}
             </Button>
           </>
@@ -110,7 +110,7 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
             {texts.keys.changesOf}
           </LinkButton>
         </div>
-        {active && <LimitFields limits={limits} onChange={setLimits} error={error} />}
+        {active && <KeyLimitFields limits={limits} onChange={setLimits} error={error} />}
       </div>
       {asking === 'revoke' && (
         <RevokeKey keyRecord={key} path={path} onClose={() => setAsking(undefined)} onDone={onClose} />

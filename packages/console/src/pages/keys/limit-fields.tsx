@@ -1,4 +1,6 @@
 import type { ApiFailure } from '../../api/client.ts';
+import type { Key } from '../../api/types.ts';
+import { optionsOf, Segments } from '../../components/choices.tsx';
 import { TextField } from '../../components/fields.tsx';
 import { errorAt } from '../../components/form.tsx';
 import { texts } from '../../texts/en/texts.ts';
@@ -37,16 +39,25 @@ export const limitsOf = (from: WireLimits): Limits => ({
   budget: write(from.monthly_budget_usd),
 });
 
+/** What can be changed of a key. */
+export interface KeyLimits extends Limits {
+  priority: Key['priority'];
+}
+
+export const keyLimitsOf = (key: Key): KeyLimits => ({ ...limitsOf(key), priority: key.priority });
+
+export const keyLimitsToWire = (limits: KeyLimits) => ({ ...limitsToWire(limits), priority: limits.priority });
+
 /** Their names in the API. */
 export const LIMIT_FIELDS = ['rpm', 'tpm', 'concurrency', 'monthly_budget_usd'] as const;
 
-export interface LimitFieldsProps {
-  limits: Limits;
-  onChange: (limits: Limits) => void;
+export interface LimitFieldsProps<L extends Limits> {
+  limits: L;
+  onChange: (limits: L) => void;
   error?: ApiFailure | undefined;
 }
 
-export function LimitFields({ limits, onChange, error }: LimitFieldsProps) {
+export function LimitFields<L extends Limits>({ limits, onChange, error }: LimitFieldsProps<L>) {
   const field = (name: keyof Limits, label: string, wireName: (typeof LIMIT_FIELDS)[number], step: string) => (
     <TextField
       label={label}
@@ -69,5 +80,26 @@ export function LimitFields({ limits, onChange, error }: LimitFieldsProps) {
         {field('budget', texts.keys.budget, 'monthly_budget_usd', 'any')}
       </div>
     </fieldset>
+  );
+}
+
+export const KEY_LIMIT_FIELDS = [...LIMIT_FIELDS, 'priority'] as const;
+
+export function KeyLimitFields(props: LimitFieldsProps<KeyLimits>) {
+  const { limits, onChange } = props;
+  return (
+    <>
+      <div class="field">
+        <span class="field-label">{texts.keys.priority}</span>
+        <Segments
+          label={texts.keys.priority}
+          options={optionsOf(texts.keys.priorities)}
+          value={limits.priority}
+          onValue={(priority) => onChange({ ...limits, priority: priority === 'low' ? 'low' : 'interactive' })}
+        />
+        <span class="field-hint">{texts.keys.priorityHint}</span>
+      </div>
+      <LimitFields {...props} />
+    </>
   );
 }

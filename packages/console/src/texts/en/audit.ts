@@ -44,6 +44,8 @@ export const audit = {
     tpm: 'Tokens per minute',
     concurrency: 'Concurrent requests',
     monthly_budget_usd: 'Monthly budget',
+    weight: 'Weight',
+    priority: 'Priority',
     expires_at: 'Expires',
     revoked_at: 'Revoked',
     rotated_from: 'Rotated from',

@@ -18,6 +18,8 @@ export const accounts = {
   sheetTitle: 'Create an account',
   name: 'Name',
   nameHint: 'Letters, digits, spaces, dots, dashes.',
+  weight: 'Weight',
+  weightHint: 'Its share of the work while others wait, compared with theirs. 1 by default.',
   retention: 'Days to keep files',
   retentionHint: 'Empty: the default of the server.',
   zeroRetention: 'Zero retention',

@@ -59,7 +59,6 @@ export function createGrammarCompiler({
   const results = new AccountCache<RequestGrammars>(KEPT_CHARACTERS);
   const queue = createQueue<CompilerWorker>({
     bound: { length: QUEUE_LENGTH, timeoutMs: QUEUE_TIMEOUT_MS, retryAfterSeconds: () => 1 },
-    uniform: true,
   });
 
   const take = (): CompilerWorker | undefined => {

@@ -184,3 +184,67 @@ describe('placement', () => {
     expect((await waiting).replica).toBe('late');
   });
 });
+
+describe('placement among accounts', () => {
+  const of = (accountId: string, changes: Partial<CallContext> = {}): CallContext => ({
+    ...request(),
+    accountId,
+    ...changes,
+  });
+
+  it('gives accounts work by their weights, and one with low priority a tenth', async () => {
+    const placement = createPlacement<string>();
+    placement.add('one');
+    const served: string[] = [];
+    let running = await placement.place(of('first'), { weight: 2 });
+    const call = (name: string, context: CallContext, weight: number) =>
+      void Promise.resolve(placement.place(context, { weight })).then((seat) => {
+        served.push(name);
+        running = seat;
+      });
+    for (let n = 0; n < 40; n += 1) {
+      call('heavy', of('heavy', { weight: 3 }), 2);
+      call('light', of('light'), 2);
+      call('low', of('low', { priority: 'low' }), 2);
+    }
+    for (let n = 0; n < 30; n += 1) {
+      running.release();
+      await new Promise(setImmediate);
+    }
+    const count = (name: string) => served.filter((each) => each === name).length;
+    expect(count('heavy') / count('light')).toBeCloseTo(3, 0);
+    expect(count('low')).toBeLessThanOrEqual(2);
+  });
+
+  it('leaves a process to small calls while several accounts have work, and none to nobody', async () => {
+    let time = 0;
+    const placement = createPlacement<string>(() => time);
+    for (const name of ['one', 'two', 'three', 'four']) placement.add(name);
+    const seats: Placement<string>[] = [];
+    const fill = (count: number) => {
+      for (let n = 0; n < count; n += 1) {
+        void Promise.resolve(placement.place(of('heavy'), { weight: 2, isPart: true })).then((seat) =>
+          seats.push(seat),
+        );
+      }
+      return new Promise(setImmediate);
+    };
+    await fill(4);
+    expect(new Set(seats.map(({ replica }) => replica)).size).toBe(4);
+    for (const seat of seats.splice(0)) seat.release();
+
+    const light = await placement.place(of('light'), { weight: 1 / 256 });
+    await fill(6);
+    const taken = new Set(seats.map(({ replica }) => replica));
+    expect(taken.size).toBe(3);
+    light.release();
+    const spare = await placement.place(of('light'), { weight: 1 / 256 });
+    expect(taken.has(spare.replica)).toBe(false);
+
+    time = 1_001;
+    spare.release();
+    seats.shift()?.release();
+    await new Promise(setImmediate);
+    expect(new Set(seats.map(({ replica }) => replica)).size).toBe(4);
+  });
+});

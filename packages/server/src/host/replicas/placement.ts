@@ -1,10 +1,13 @@
-import type { CallContext, Priority } from '@baobab/core/engine/engine.ts';
+import type { CallContext } from '@baobab/core/engine/engine.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
+import { Share } from '@baobab/core/runtime/shares.ts';
+import { shareOf } from '@baobab/core/runtime/work.ts';
 
 /**
  * Gives calls to the least loaded of several processes, or to one with little more load whose other calls are closer in size, because
  * inputs of equal length make the best batches. A process takes about two full chunks at a time: one to work on and the next one.
- * Other calls wait here, so a small request goes before the chunks of a large one.
+ * Other calls wait here: accounts share the work by their weights, and of one account a small request goes before the chunks of a large
+ * one.
  *
  * A process gets only the next two parts of a request that was cut: one that shares its core with other programs is slower, and what
  * it was given early would be waited for while others are idle.
@@ -19,6 +22,15 @@ const SEAT_PARTS = 2;
 const TURNS_FOR_OLDEST = 4;
 /** More than two if they are small: about eight batches, to have work while answers are on the way. */
 const SEAT_WEIGHT_FOR_PARTS = 1 / 8;
+
+/**
+ * While several accounts have work, large calls leave one of eight processes to small ones, and one where there are four to seven: a run
+ * of a long text cannot be interrupted.
+ */
+const PROCESSES_FOR_SMALL = 1 / 8;
+const FEWEST_TO_SPARE = 4;
+/** For so long after an account has sent something, it may send more. */
+const SHARED_MS = 1_000;
 
 /** How much more than the least loaded process one may have and still be chosen. */
 const TOLERANCE = 1 / 4;
@@ -59,15 +71,30 @@ interface Waiter<P> extends CallSize {
   reject(error: Error): void;
 }
 
-/** The waiting calls of each request, in the order of their arrival. */
-type Lane<P> = Map<CallContext, Waiter<P>[]>;
+/** The waiting calls of each request of an account, in the order of their arrival. */
+type Requests<P> = Map<CallContext, Waiter<P>[]>;
+
+interface Lane<P> {
+  whole: Share;
+  accounts: Map<Share, Requests<P>>;
+}
+
+const emptyLane = <P>(): Lane<P> => ({ whole: new Share('work'), accounts: new Map() });
 
 /** Equal for numbers that differ by less than a factor of two or so. */
 const sizeClass = (calls: number): number => Math.floor(Math.log2(calls));
 
-export function createPlacement<P>() {
+export function createPlacement<P>(now: () => number = () => performance.now()) {
   const loads = new Map<P, Load>();
-  const lanes: Record<Priority, Lane<P>> = { interactive: new Map(), batch: new Map() };
+  const lanes = { present: emptyLane<P>(), batch: emptyLane<P>() };
+  const laneOf = ({ priority }: CallContext) => (priority === 'batch' ? lanes.batch : lanes.present);
+  const accountOf = (context: CallContext) => {
+    const { name, weight } = shareOf(context);
+    return laneOf(context).whole.members.get(name, weight);
+  };
+
+  /** When a call of an account came last, the accounts of the last while only. */
+  const lastCallAt = new Map<string, number>();
 
   let turns = 1;
   let closedWith: Error | undefined;
@@ -76,6 +103,19 @@ export function createPlacement<P>() {
     load.calls > 0 &&
     (load.weight + weight > limit ||
       (isPart && load.parts >= SEAT_PARTS && load.partWeight + weight > SEAT_WEIGHT_FOR_PARTS));
+
+  function isShared(): boolean {
+    const since = now() - SHARED_MS;
+    for (const [accountId, time] of lastCallAt) if (time < since) lastCallAt.delete(accountId);
+    return lastCallAt.size > 1;
+  }
+
+  /** Whether a large call would take the last processes that have none. */
+  function takesSpare(load: Load): boolean {
+    if (loads.size < FEWEST_TO_SPARE || load.weight > load.smallWeight + EPSILON || !isShared()) return false;
+    const spare = [...loads.values()].filter(({ weight, smallWeight }) => weight <= smallWeight + EPSILON).length;
+    return spare <= Math.max(1, Math.floor(loads.size * PROCESSES_FOR_SMALL));
+  }
 
   function choose(size: CallSize): P | undefined {
     const { weight } = size;
@@ -89,7 +129,7 @@ export function createPlacement<P>() {
     let bestDistance = Number.POSITIVE_INFINITY;
     for (const [replica, load] of byLoad) {
       if (ahead(load) > most) break;
-      if (isFull(load, size, limit)) continue;
+      if (isFull(load, size, limit) || (!isSmall && takesSpare(load))) continue;
       const distance = load.calls === 0 ? 0 : Math.abs(load.weight / load.calls - weight);
       if (distance > bestDistance - EPSILON) continue;
       best = replica;
@@ -98,7 +138,8 @@ export function createPlacement<P>() {
     return best;
   }
 
-  function seat(replica: P, { weight, isPart }: CallSize): Placement<P> {
+  function seat(replica: P, { weight, isPart }: CallSize, account: Share): Placement<P> {
+    account.serve(weight);
     const load = loads.get(replica) ?? noLoad();
     const share: Load = {
       weight,
@@ -122,7 +163,7 @@ export function createPlacement<P>() {
   }
 
   /** The request with the fewest calls left, or the oldest of about equal ones. Every `TURNS_FOR_OLDEST` turns, the oldest of all. */
-  function next(requests: Lane<P>, withParts: boolean): { context: CallContext; waiters: Waiter<P>[] } | undefined {
+  function next(requests: Requests<P>, withParts: boolean): { context: CallContext; waiters: Waiter<P>[] } | undefined {
     const byAge = turns % TURNS_FOR_OLDEST === 0;
     let found: { context: CallContext; waiters: Waiter<P>[] } | undefined;
     let fewest = Number.POSITIVE_INFINITY;
@@ -137,25 +178,60 @@ export function createPlacement<P>() {
   }
 
   function pump(): void {
-    for (const requests of [lanes.interactive, lanes.batch]) {
-      let withParts = true;
-      for (let found = next(requests, withParts); found !== undefined; found = next(requests, withParts)) {
-        const { context, waiters } = found;
-        const waiter = waiters[0] as Waiter<P>;
-        const replica = choose(waiter);
-        if (replica === undefined) {
-          if (!waiter.isPart) return;
-          // Calls that are no parts may still find a seat.
-          withParts = false;
-          continue;
-        }
-        turns += 1;
-        waiters.shift();
-        if (waiters.length === 0) requests.delete(context);
-        waiter.resolve(seat(replica, waiter));
-      }
-      if (requests.size > 0) return;
+    for (const lane of [lanes.present, lanes.batch]) {
+      serve(lane);
+      if (lane.whole.waiting > 0) return;
     }
+  }
+
+  function serve({ whole: { members }, accounts }: Lane<P>): void {
+    let withParts = true;
+    const aside: Share[] = [];
+    for (let account = members.next(); account !== undefined; account = members.next()) {
+      const found = next(accounts.get(account) ?? new Map(), withParts);
+      if (found === undefined) {
+        members.setAside(account);
+        aside.push(account);
+        continue;
+      }
+      const { context, waiters } = found;
+      const waiter = waiters[0] as Waiter<P>;
+      const replica = choose(waiter);
+      if (replica !== undefined) {
+        turns += 1;
+        const placement = seat(replica, waiter, account);
+        leave(context, waiter);
+        waiter.resolve(placement);
+      } else if (waiter.isPart) {
+        // Calls that are no parts may still find a seat.
+        withParts = false;
+      } else {
+        break;
+      }
+    }
+    for (const account of aside) members.bringBack(account);
+  }
+
+  function join(context: CallContext, waiter: Waiter<P>): void {
+    const account = accountOf(context);
+    const { accounts } = laneOf(context);
+    const requests: Requests<P> = accounts.get(account) ?? new Map();
+    const waiters = requests.get(context) ?? [];
+    waiters.push(waiter);
+    requests.set(context, waiters);
+    accounts.set(account, requests);
+    account.changeWaiting(1);
+  }
+
+  function leave(context: CallContext, waiter: Waiter<P>): void {
+    const account = accountOf(context);
+    const { accounts } = laneOf(context);
+    const requests = accounts.get(account);
+    const waiters = requests?.get(context) ?? [];
+    waiters.splice(waiters.indexOf(waiter), 1);
+    if (waiters.length === 0) requests?.delete(context);
+    if (requests?.size === 0) accounts.delete(account);
+    account.changeWaiting(-1);
   }
 
   return {
@@ -171,16 +247,14 @@ export function createPlacement<P>() {
       const { signal } = context;
       if (signal.aborted) return Promise.reject(cancellation(signal));
       if (closedWith !== undefined) return Promise.reject(closedWith);
-      if (lanes.interactive.size + lanes.batch.size === 0) {
+      if (context.priority !== 'batch') lastCallAt.set(context.accountId, now());
+      if (lanes.present.whole.waiting + lanes.batch.whole.waiting === 0) {
         const replica = choose(size);
-        if (replica !== undefined) return seat(replica, size);
+        if (replica !== undefined) return seat(replica, size, accountOf(context));
       }
       return new Promise((resolve, reject) => {
-        const requests = lanes[context.priority];
-        const waiters = requests.get(context) ?? [];
         const onAbort = () => {
-          waiters.splice(waiters.indexOf(waiter), 1);
-          if (waiters.length === 0) requests.delete(context);
+          leave(context, waiter);
           reject(cancellation(signal));
         };
         const waiter: Waiter<P> = {
@@ -195,18 +269,22 @@ export function createPlacement<P>() {
           },
         };
         signal.addEventListener('abort', onAbort, { once: true });
-        waiters.push(waiter);
-        requests.set(context, waiters);
+        join(context, waiter);
         pump();
       });
     },
     /** Rejects waiting and later calls. The first reason counts. */
     close(error: Error): void {
       closedWith ??= error;
-      for (const requests of Object.values(lanes)) {
-        const waiting = [...requests.values()].flat();
-        requests.clear();
-        for (const waiter of waiting) waiter.reject(error);
+      for (const { accounts } of Object.values(lanes)) {
+        for (const requests of [...accounts.values()]) {
+          for (const [context, waiters] of [...requests]) {
+            for (const waiter of [...waiters]) {
+              leave(context, waiter);
+              waiter.reject(error);
+            }
+          }
+        }
       }
     },
   };

@@ -110,13 +110,14 @@ class RecordedRequest implements InferenceObserver {
   }
 }
 
-/** The call of an interactive request. */
+/** The call of a request that a client waits for. */
 export function inferenceCall(request: FastifyRequest, reply: FastifyReply, endpoint: string): InferenceCall {
+  const caller = callerOf(request);
   return {
     requestId: request.id,
-    ...callerOf(request),
+    ...caller,
     signal: disconnectSignal(reply),
-    priority: 'interactive',
+    priority: caller.principal.key.priority,
     endpoint,
     billingId: request.idempotentRun?.billingId,
     observer: new RecordedRequest(request, reply),

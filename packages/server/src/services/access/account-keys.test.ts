@@ -95,3 +95,26 @@ it('rotates a key to one that expires no later than the key in use, and an opera
   const operator = { ...caller, key: { ...key, scopes: ['admin' as const] } };
   expect((await accountKeys.rotate(operator, key.id, 60_000)).key.expiresAt).toBeGreaterThan(now + 1_800_000);
 });
+
+it('gives no key a higher priority than the key that makes or changes it', async () => {
+  const { accounts: accountRecords, keys: keyRecords, audit } = memoryRepositories();
+  const accounts = createAccounts({ accounts: accountRecords, clock });
+  const keys = createKeys({ accounts, keys: keyRecords, clock });
+  const account = await accounts.create('own', {}, BY);
+  const options = { name: 'a', scopes: ['keys', 'chat'] as const };
+  const { key: low } = await keys.createKey(account, { ...options, priority: 'low' }, BY);
+  const { key: usual } = await keys.createKey(account, options, BY);
+  expect(usual.priority).toBe('interactive');
+  const accountKeys = createAccountKeys({ keys, audit, clock });
+  const caller = { account, key: low, by: BY };
+
+  expect((await accountKeys.create(caller, options)).key.priority).toBe('low');
+  const beyond = { message: expect.stringContaining('must not go beyond the rights') };
+  await expect(accountKeys.create(caller, { ...options, priority: 'interactive' })).rejects.toMatchObject(beyond);
+  await expect(accountKeys.update(caller, low.id, { priority: 'interactive' })).rejects.toMatchObject(beyond);
+  await expect(accountKeys.update(caller, usual.id, { priority: 'low' })).rejects.toMatchObject({
+    code: 'key_not_allowed',
+  });
+  expect((await accountKeys.rotate(caller, low.id, 0)).key.priority).toBe('low');
+  expect((await accountKeys.update({ ...caller, key: usual }, usual.id, { priority: 'low' })).priority).toBe('low');
+});

@@ -26,7 +26,10 @@ export interface AccountKeysService {
   rotate(caller: Caller, id: string, graceMs: number): Promise<IssuedKey>;
 }
 
-type Rights = Pick<KeyRights, 'scopes' | 'allowedModels' | 'allowedRegions' | 'allowedAddresses' | 'expiresAt'>;
+type Rights = Pick<
+  KeyRights,
+  'scopes' | 'allowedModels' | 'allowedRegions' | 'allowedAddresses' | 'priority' | 'expiresAt'
+>;
 
 const LIMITS = ['rpm', 'tpm', 'concurrency', 'monthlyBudgetNanoUsd'] as const;
 
@@ -45,6 +48,7 @@ function excess(rights: Rights, { key }: Principal): FieldPath | undefined {
   if (!within(rights.allowedModels, key.allowedModels, matchesPattern)) return ['allowedModels'];
   if (!within(rights.allowedRegions, key.allowedRegions, isSame)) return ['allowedRegions'];
   if (!within(rights.allowedAddresses, key.allowedAddresses, isSame)) return ['allowedAddresses'];
+  if (key.priority === 'low' && rights.priority !== 'low') return ['priority'];
   const { expiresAt } = key;
   if (expiresAt !== null && (rights.expiresAt === null || rights.expiresAt > expiresAt)) return ['expiresAt'];
   return undefined;
@@ -117,6 +121,7 @@ export function createAccountKeys({ keys, audit, clock }: AccountKeysDependencie
         allowedModels: options.allowedModels ?? key.allowedModels,
         allowedRegions: options.allowedRegions ?? key.allowedRegions,
         allowedAddresses: options.allowedAddresses ?? key.allowedAddresses,
+        priority: options.priority ?? key.priority,
         expiresAt: options.expiresAt === undefined ? key.expiresAt : options.expiresAt,
       };
       checkWithin(rights, caller);
@@ -132,6 +137,7 @@ export function createAccountKeys({ keys, audit, clock }: AccountKeysDependencie
           allowedModels: changes.allowedModels ?? key.allowedModels,
           allowedRegions: changes.allowedRegions ?? key.allowedRegions,
           allowedAddresses: changes.allowedAddresses ?? key.allowedAddresses,
+          priority: changes.priority ?? key.priority,
           expiresAt: changes.expiresAt === undefined ? key.expiresAt : changes.expiresAt,
         },
         caller,

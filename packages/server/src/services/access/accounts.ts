@@ -71,6 +71,13 @@ function checkAliases(aliases: readonly ModelAlias[] = []): void {
   }
 }
 
+const MAX_WEIGHT = 1_000;
+
+function checkWeight(weight = 1): void {
+  if (weight >= 1 && weight <= MAX_WEIGHT) return;
+  throw errors.invalidParameter(['weight'], fieldText`${['weight']} must be between 1 and ${MAX_WEIGHT}.`);
+}
+
 function checkRetention({ zeroRetention, storePrompts }: Changes<AccountRetention>): void {
   if (!zeroRetention || !storePrompts) return;
   throw errors.invalidParameter(
@@ -85,6 +92,7 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
     { account, changes, by }: { account: Account; changes: Changes<AccountSettings & AccountState>; by: ChangeOrigin },
   ): Promise<Account> {
     checkAliases(changes.aliases);
+    checkWeight(changes.weight);
     const entryOf = changeEntries(by, clock.now()).accountChanged(action);
     const changed = await accounts.update(account.id, changes, (before, after) => {
       checkNotDeleted(before);
@@ -103,6 +111,7 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
         );
       }
       checkAliases(settings.aliases);
+      checkWeight(settings.weight);
       checkRetention(settings);
       const account: Account = {
         id: createId('acct', clock.now()),
@@ -111,6 +120,7 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
         suspendedAt: null,
         deletedAt: null,
         erasedAt: null,
+        weight: settings.weight ?? 1,
         rpm: settings.rpm ?? null,
         tpm: settings.tpm ?? null,
         concurrency: settings.concurrency ?? null,

@@ -48,6 +48,7 @@ function draftKey(account: Account, options: DraftOptions, { by, now }: { by: Ch
     tpm: options.tpm ?? null,
     concurrency: options.concurrency ?? null,
     monthlyBudgetNanoUsd: options.monthlyBudgetNanoUsd ?? null,
+    priority: options.priority ?? 'interactive',
     createdAt: now,
     expiresAt: options.expiresAt ?? null,
     revokedAt: null,

@@ -54,11 +54,13 @@ const keyFields = (key: ApiKey): AuditedFields => ({
   tpm: key.tpm,
   concurrency: key.concurrency,
   monthlyBudgetNanoUsd: key.monthlyBudgetNanoUsd,
+  priority: key.priority,
   expiresAt: key.expiresAt,
   revokedAt: key.revokedAt,
 });
 
 const accountFields = (account: Account): AuditedFields => ({
+  weight: account.weight,
   rpm: account.rpm,
   tpm: account.tpm,
   concurrency: account.concurrency,
@@ -90,7 +92,8 @@ export function changeEntries(by: ChangeOrigin, now: number): ChangeEntries {
   const entry = (change: AuditedChange) => (change.changes.length === 0 ? undefined : auditEntry(by, change, now));
   return {
     keyCreated(key, owner, rotatedFrom) {
-      const changes = initialFields({ ...keyFields(key), name: undefined, rotatedFrom });
+      const priority = key.priority === 'interactive' ? undefined : key.priority;
+      const changes = initialFields({ ...keyFields(key), name: undefined, priority, rotatedFrom });
       return auditEntry(by, { action: 'key.created', target: keyTarget(key, owner), changes }, now);
     },
     keyChanged: (action, owner, replacedBy) => (before, after) =>
@@ -99,12 +102,11 @@ export function changeEntries(by: ChangeOrigin, now: number): ChangeEntries {
         target: keyTarget(before, owner),
         changes: fieldChanges(keyFields(before), { ...keyFields(after), replacedBy }),
       }),
-    accountCreated: (account) =>
-      auditEntry(
-        by,
-        { action: 'account.created', target: accountTarget(account), changes: initialFields(accountFields(account)) },
-        now,
-      ),
+    accountCreated(account) {
+      const weight = account.weight === 1 ? undefined : account.weight;
+      const changes = initialFields({ ...accountFields(account), weight });
+      return auditEntry(by, { action: 'account.created', target: accountTarget(account), changes }, now);
+    },
     accountChanged: (action) => (before, after) =>
       entry({
         action,

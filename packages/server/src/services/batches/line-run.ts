@@ -116,8 +116,8 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
       return { batch, account: principal?.account };
     },
     async run({ batch, account }, { number, request }, { stop, abort }) {
-      const takeSlot = () =>
-        lanes.take(laneOf(request.body, account), { accountId: batch.accountId, batchId: batch.id }, stop);
+      const line = { accountId: batch.accountId, batchId: batch.id, weight: account?.weight };
+      const takeSlot = () => lanes.take(laneOf(request.body, account), line, stop);
       let slot = await takeSlot();
       if (slot === undefined) return undefined;
       let counted = 0;

@@ -87,7 +87,7 @@ export class ResponseAttempts {
       principal,
       regionPin: undefined,
       signal,
-      priority: 'interactive',
+      priority: principal.key.priority,
       endpoint: '/v1/responses',
       // The same for every attempt, so that a response that ran before a crash is billed once.
       billingId: response.id,

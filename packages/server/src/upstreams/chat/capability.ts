@@ -9,6 +9,7 @@ import type {
 } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
+import { countWork } from '@baobab/core/runtime/work.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
 import { prefixKey } from '../routing/affinity.ts';
 import type { CachedTokensEstimate } from '../routing/prefix-memory.ts';
@@ -106,8 +107,10 @@ class RoutedGeneration {
     } finally {
       reader.close();
       if (reader.chunks.isOvercounted) call.overcounted();
+      const used = this.#usage();
+      countWork(this.#context, used.promptTokens + used.completionTokens);
       call.release(failure);
-      sink.used(this.#usage(), this.#region);
+      sink.used(used, this.#region);
     }
   }
 

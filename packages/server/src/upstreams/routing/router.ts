@@ -71,6 +71,7 @@ export class Router {
     this.#clock = clock;
     this.#waiting = createFairQueue<UpstreamCall>({
       bound: { ...queue, retryAfterSeconds: () => RETRY_AFTER_SECONDS },
+      obstacle: () => this.#choice.obstacle,
     });
     this.#shares = createFairShares(clock);
     this.#choice = new UpstreamChoice({ slug, members, shares: this.#shares });
@@ -134,7 +135,9 @@ export class Router {
       let call: UpstreamCall;
       try {
         const begin = () => this.#tryBegin(context, region, history);
-        call = begin() ?? (await this.#waiting.wait(context, begin));
+        // A request that has tried an upstream asks for one of the others.
+        const need = history.tried.size > 0 ? context.requestId : region;
+        call = begin() ?? (await this.#waiting.wait(context, begin, need));
       } catch (error) {
         // No upstream is left: the last failure says more.
         throw last?.apiError ?? error;
@@ -170,7 +173,8 @@ export class Router {
     const inBatch = context.priority === 'batch' ? 1 : 0;
     upstream.inFlight += 1;
     upstream.batchInFlight += inBatch;
-    this.#shares.started(context.accountId);
+    this.#shares.started(context);
+    const end = this.#waiting.begin(context);
     upstream.breaker.begin(context.accountId);
     return createUpstreamCall({
       upstream,
@@ -183,6 +187,7 @@ export class Router {
         upstream.batchInFlight -= inBatch;
         if (failure?.kind === 'busy') this.#lastRefusedAt = this.#clock.now();
         this.#shares.ended(context.accountId);
+        end();
         this.#recordOutcome(upstream, failure, context, history);
         const durationMs = performance.now() - startedAt;
         upstream.recorder.finished(failure?.kind ?? 'ok', durationMs / 1000);

@@ -27,6 +27,7 @@ export class UpstreamChoice {
   readonly #shares: FairShares;
   /** Where the search for the least loaded upstream starts, so that equally loaded ones take turns. */
   #turn = 0;
+  #obstacle: 'all' | 'account' = 'all';
 
   constructor({ slug, members, shares }: UpstreamChoiceDependencies) {
     this.#slug = slug;
@@ -50,21 +51,33 @@ export class UpstreamChoice {
       : errors.upstreamsAway(this.#slug, 'none of its upstreams is healthy');
   }
 
+  /** What kept the last request that got no upstream waiting. Others of its account, or all requests for the region. */
+  get obstacle(): 'all' | 'account' {
+    return this.#obstacle;
+  }
+
   /** Undefined: all candidates are full, or the account has more than its share of them. Throws when there are none. */
   choose(context: CallContext, region: string | undefined, history: RequestHistory): Upstream | undefined {
+    this.#obstacle = 'all';
     const upstreams = this.#members();
     const candidates: Upstream[] = [];
     let capacity = 0;
     for (let i = 0; i < upstreams.length; i++) {
       const upstream = upstreams[(this.#turn + i) % upstreams.length];
       if (upstream === undefined || history.tried.has(upstream)) continue;
-      if (!upstream.available(context.accountId)) continue;
+      if (!upstream.available(context.accountId)) {
+        if (upstream.available()) this.#obstacle = 'account';
+        continue;
+      }
       if (region !== undefined && upstream.region !== region) continue;
       candidates.push(upstream);
       capacity += upstream.settings.maxConcurrency;
     }
     if (candidates.length === 0) throw this.noneAvailable(region);
-    if (!this.#shares.mayStart(context.accountId, capacity)) return undefined;
+    if (!this.#shares.mayStart(context, capacity)) {
+      this.#obstacle = 'account';
+      return undefined;
+    }
     const open = context.priority === 'batch' ? candidates.filter(hasRoomForBatches) : candidates;
     const best = (history.prefix && chooseByPrefix(history.prefix, open)) || leastLoaded(open);
     if (best !== undefined) this.#turn = (upstreams.indexOf(best) + 1) % upstreams.length;

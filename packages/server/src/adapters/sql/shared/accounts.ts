@@ -11,6 +11,7 @@ const toRow = (account: Account): AccountsTable => ({
   id: account.id,
   name: account.name,
   created_at_ms: account.createdAt,
+  weight: account.weight,
   rpm: account.rpm,
   tpm: account.tpm,
   concurrency: account.concurrency,
@@ -28,6 +29,7 @@ export const toAccount = (row: AccountsTable): Account => ({
   id: row.id,
   name: row.name,
   createdAt: row.created_at_ms,
+  weight: row.weight,
   rpm: row.rpm,
   tpm: row.tpm,
   concurrency: row.concurrency,
@@ -74,9 +76,10 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
     },
     async update(id, changed, entryOf) {
       const { name, rpm, tpm, concurrency, monthlyBudgetNanoUsd, zeroRetention, fileRetentionDays } = changed;
-      const { suspendedAt, deletedAt, erasedAt, aliases, storePrompts } = changed;
+      const { suspendedAt, deletedAt, erasedAt, aliases, storePrompts, weight } = changed;
       const changes = definedFields({
         name,
+        weight,
         rpm,
         tpm,
         concurrency,

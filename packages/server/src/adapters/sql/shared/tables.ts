@@ -1,4 +1,5 @@
 import type { DimensionColumn, MeasureField } from '@baobab/core/domain/measures.ts';
+import type { KeyPriority } from '@baobab/core/domain/principal.ts';
 import type { Generated } from 'kysely';
 
 /** The stored shape: snake_case, times in milliseconds since 1970 (`*_ms`), lists as JSON text, money as integer nano-USD. */
@@ -6,6 +7,7 @@ export interface AccountsTable {
   id: string;
   name: string;
   created_at_ms: number;
+  weight: number;
   rpm: number | null;
   tpm: number | null;
   concurrency: number | null;
@@ -36,6 +38,7 @@ export interface ApiKeysTable {
   tpm: number | null;
   concurrency: number | null;
   monthly_budget_nano_usd: number | null;
+  priority: KeyPriority;
   created_at_ms: number;
   expires_at_ms: number | null;
   revoked_at_ms: number | null;

@@ -1,5 +1,5 @@
 import { usdNumberOrNull } from '@baobab/core/domain/money.ts';
-import type { ApiKey, Changes, KeyRights } from '@baobab/core/domain/principal.ts';
+import { type ApiKey, type Changes, KEY_PRIORITIES, type KeyRights } from '@baobab/core/domain/principal.ts';
 import { parseScopes, SCOPES } from '@baobab/core/domain/scopes.ts';
 import { isoTime, isoTimeOrNull, parseTimestamp } from '@baobab/core/domain/time/dates.ts';
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
@@ -66,6 +66,11 @@ const rights = {
     }),
   ),
   ...limitFields,
+  priority: Type.Optional(
+    Type.Enum([...KEY_PRIORITIES], {
+      description: '`low`: its requests give way to those of other keys under load; `interactive` by default',
+    }),
+  ),
   expires_at: Type.Optional(
     Type.Union([shortText({ documented: { format: 'date-time' } }), Type.Null()], {
       description: 'ISO 8601, in the future; never by default',
@@ -108,6 +113,7 @@ export const keyFields = {
   scopes: Type.Array(Type.String()),
   allowed_models: Type.Array(Type.String(), { description: 'Empty: all models' }),
   allowed_regions: Type.Array(Type.String(), { description: 'Empty: all regions' }),
+  priority: Type.Enum([...KEY_PRIORITIES]),
   created_at: Type.String(),
   expires_at: nullableTime,
 };
@@ -131,6 +137,7 @@ export const IssuedKeyShape = Type.Object({
 export const rightsFromWire = (body: Static<typeof KeyChanges>): Changes<KeyRights> => ({
   ...limitsFromWire(body),
   name: body.name,
+  priority: body.priority,
   scopes: body.scopes && parseScopes(body.scopes),
   allowedModels: body.allowed_models,
   allowedRegions: body.allowed_regions,
@@ -147,6 +154,7 @@ export const keyFieldsToWire = (key: ApiKey) => ({
   scopes: [...key.scopes],
   allowed_models: [...key.allowedModels],
   allowed_regions: [...key.allowedRegions],
+  priority: key.priority,
   created_at: isoTime(key.createdAt),
   expires_at: isoTimeOrNull(key.expiresAt),
 });

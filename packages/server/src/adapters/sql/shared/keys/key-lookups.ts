@@ -21,6 +21,7 @@ export function sqlKeyLookups({ read }: SqlDatabase): KeyLookups {
         .select([
           'accounts.name as account_name',
           'accounts.created_at_ms as account_created_at_ms',
+          'accounts.weight as account_weight',
           'accounts.rpm as account_rpm',
           'accounts.tpm as account_tpm',
           'accounts.concurrency as account_concurrency',
@@ -39,6 +40,7 @@ export function sqlKeyLookups({ read }: SqlDatabase): KeyLookups {
         id: row.account_id,
         name: row.account_name,
         created_at_ms: row.account_created_at_ms,
+        weight: row.account_weight,
         rpm: row.account_rpm,
         tpm: row.account_tpm,
         concurrency: row.account_concurrency,

@@ -18,6 +18,7 @@ export const toRow = (key: ApiKey, hash: string): ApiKeysTable => ({
   tpm: key.tpm,
   concurrency: key.concurrency,
   monthly_budget_nano_usd: key.monthlyBudgetNanoUsd,
+  priority: key.priority,
   created_at_ms: key.createdAt,
   expires_at_ms: key.expiresAt,
   revoked_at_ms: key.revokedAt,
@@ -38,6 +39,7 @@ export const toKey = (row: ApiKeysTable): ApiKey => ({
   tpm: row.tpm,
   concurrency: row.concurrency,
   monthlyBudgetNanoUsd: row.monthly_budget_nano_usd,
+  priority: row.priority,
   createdAt: row.created_at_ms,
   expiresAt: row.expires_at_ms,
   revokedAt: row.revoked_at_ms,
@@ -56,6 +58,7 @@ export function changedColumns(changed: Changes<KeyRights & Pick<ApiKey, 'revoke
     tpm: rights.tpm,
     concurrency: rights.concurrency,
     monthly_budget_nano_usd: rights.monthlyBudgetNanoUsd,
+    priority: rights.priority,
     expires_at_ms: rights.expiresAt,
     revoked_at_ms: rights.revokedAt,
   });

@@ -27,6 +27,13 @@ const Alias = Type.Object(
 
 const settingFields = {
   ...limitFields,
+  weight: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 1_000,
+      description: 'Its share of the work while others wait, compared with theirs; 1 by default',
+    }),
+  ),
   zero_retention: Type.Optional(
     Type.Boolean({ description: 'Keep nothing of prompts and answers, not even to replay idempotent requests' }),
   ),
@@ -65,6 +72,7 @@ export const NewAccount = Type.Object(
 
 export const settingsFromWire = (body: Static<typeof AccountChanges>): Changes<AccountSettings> => ({
   ...limitsFromWire(body),
+  weight: body.weight,
   zeroRetention: body.zero_retention,
   storePrompts: body.store_prompts,
   fileRetentionDays: body.file_retention_days,
@@ -80,6 +88,7 @@ export const AccountShape = Type.Object({
   suspended_at: Type.Union([Type.String(), Type.Null()]),
   deleted_at: Type.Union([Type.String(), Type.Null()]),
   erased_at: Type.Union([Type.String(), Type.Null()], { description: 'When the last of its content was erased' }),
+  weight: Type.Integer(),
   rpm: Type.Union([Type.Integer(), Type.Null()]),
   tpm: Type.Union([Type.Integer(), Type.Null()]),
   concurrency: Type.Union([Type.Integer(), Type.Null()]),
@@ -99,6 +108,7 @@ export const accountToWire = (account: Account): Static<typeof AccountShape> => 
   suspended_at: isoTimeOrNull(account.suspendedAt),
   deleted_at: isoTimeOrNull(account.deletedAt),
   erased_at: isoTimeOrNull(account.erasedAt),
+  weight: account.weight,
   rpm: account.rpm,
   tpm: account.tpm,
   concurrency: account.concurrency,
