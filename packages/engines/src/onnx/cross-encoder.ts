@@ -24,13 +24,13 @@ export function createCrossEncoder(dependencies: CrossEncoderDependencies): Rera
   const queryLimit = Math.floor(room * QUERY_SHARE);
 
   return {
-    async rerank({ query, documents }, { signal, priority }) {
+    async rerank({ query, documents }, context) {
       const queryIds = encode(query);
       if (queryIds.length > queryLimit) throw errors.contextTooLong(['query'], queryIds.length, queryLimit);
       const head = joined(before, queryIds, between);
       const sequences: EncoderSequence[] = [];
       const documentOf: number[] = [];
-      await mapInSlices(documents, signal, (document, index) => {
+      await mapInSlices(documents, context.signal, (document, index) => {
         for (const part of windows(encode(document), room - queryIds.length)) {
           sequences.push({ ids: joined(head, part, after), second: { from: head.length, type: secondType } });
           documentOf.push(index);
@@ -39,8 +39,7 @@ export function createCrossEncoder(dependencies: CrossEncoderDependencies): Rera
       const scores = new Float32Array(documents.length);
       await batcher.submit({
         sequences,
-        signal,
-        priority,
+        context,
         onRow(index, { output, row }) {
           const document = documentOf[index] ?? 0;
           const labels = output.dims[1] ?? 1;

@@ -33,7 +33,7 @@ export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): Re
   };
 
   return {
-    async rerank({ query, documents }, { signal, priority }) {
+    async rerank({ query, documents }, context) {
       const words = tokenizer.encode(query);
       const queryIds = joined(before, words, after);
       if (queryIds.length > spec.contextLength) {
@@ -41,7 +41,7 @@ export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): Re
       }
       const sequences: EncoderSequence[] = [];
       const documentOf: number[] = [];
-      await mapInSlices(documents, signal, (document, index) => {
+      await mapInSlices(documents, context.signal, (document, index) => {
         for (const part of windows(tokenizer.encode(document), room)) {
           sequences.push({ ids: joined(before, part, after) });
           documentOf.push(index);
@@ -51,8 +51,7 @@ export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): Re
       let queryVector: Float32Array = new Float32Array();
       await batcher.submit({
         sequences: [{ ids: queryIds }],
-        signal,
-        priority,
+        context,
         onRow(_index, row) {
           queryVectors = tokenVectors(row);
           queryVector = textVector(row);
@@ -61,8 +60,7 @@ export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): Re
       const scores = new Float32Array(documents.length);
       await batcher.submit({
         sequences,
-        signal,
-        priority,
+        context,
         onRow(index, row) {
           const document = documentOf[index] ?? 0;
           let matched = (1 - textShare - wordShare) * match(queryVectors, row);

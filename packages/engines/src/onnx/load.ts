@@ -92,7 +92,8 @@ function createEmbedding({ spec, tokenizer, batcher }: Encoder, imageEncoder?: I
   };
 
   return {
-    async embed({ inputs, dimensions = spec.dimensions ?? 0 }, { signal, priority }) {
+    async embed({ inputs, dimensions = spec.dimensions ?? 0 }, context) {
+      const { signal, priority } = context;
       const texts: { input: TextInput; index: number }[] = [];
       const images: { input: ImageInput; index: number }[] = [];
       inputs.forEach((input, index) => {
@@ -109,8 +110,7 @@ function createEmbedding({ spec, tokenizer, batcher }: Encoder, imageEncoder?: I
         await Promise.all([
           batcher.submit({
             sequences,
-            signal: ownSignal,
-            priority,
+            context: { ...context, signal: ownSignal },
             onRow: (at, row) => pool(row, pooling, placeOf(indexOf(at))),
           }),
           imageEncoder?.embed(

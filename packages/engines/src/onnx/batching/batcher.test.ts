@@ -1,7 +1,9 @@
+import type { CallContext } from '@baobab/core/engine/engine.ts';
+import { callContext } from '@baobab/core/engine/testing/call-context.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { describe, expect, it } from 'vitest';
 import type { EncoderBatch, EncoderOutput } from '../session.ts';
-import { type BatcherOptions, chooseWindow, createBatcher, type Work } from './batcher.ts';
+import { type BatcherOptions, chooseWindow, createBatcher } from './batcher.ts';
 
 /** A session whose runs end when the test says so. A row's output is its first id. */
 function fakeSession() {
@@ -32,17 +34,15 @@ function setUp(options: Partial<BatcherOptions> = {}) {
   const session = fakeSession();
   const batcher = createBatcher(session, { ...OPTIONS, ...options });
   /** Sequences of the given lengths, all beginning with `mark`. */
-  const submit = (mark: number, lengths: readonly number[], more: Partial<Work> = {}) => {
+  const submit = (mark: number, lengths: readonly number[], more: Partial<CallContext> = {}) => {
     const results: (number | undefined)[] = lengths.map(() => undefined);
     const done = batcher.submit({
       sequences: lengths.map((length) => ({ ids: new Int32Array(length).fill(mark) })),
-      signal: new AbortController().signal,
-      priority: 'interactive',
+      context: callContext(undefined, more),
       onRow(index, { output, row, tokens }) {
         expect(tokens).toBe(lengths[index]);
         results[index] = output.data[row];
       },
-      ...more,
     });
     return { done, results };
   };
@@ -130,6 +130,34 @@ describe('the batcher', () => {
     const works = [8, 30, 31, 29, 28, 8, 8, 8].map((length, index) => submit(index + 2, [length]));
     await finish(first.done, ...works.map(({ done }) => done));
     expect(session.seen()[1]).toEqual([2, 7, 8, 9]);
+  });
+
+  it('gives accounts equal work, whatever the size of their requests', async () => {
+    const { session, submit, finish } = setUp();
+    const heavy = [1, 2, 3].map((mark) => submit(mark, new Array(40).fill(30), { accountId: 'heavy' }));
+    await session.started(1);
+    const light = submit(4, new Array(40).fill(10), { accountId: 'light' });
+    await finish(...heavy.map(({ done }) => done), light.done);
+    const runs = session.runs.map(({ batch }) => batch.sequences.map(({ ids }) => ids));
+    const lastOfLight = runs.findLastIndex((sequences) => sequences.some((ids) => ids[0] === 4));
+    const tokensOf = (isLight: boolean) =>
+      runs
+        .slice(0, lastOfLight)
+        .flat()
+        .filter((ids) => (ids[0] === 4) === isLight)
+        .reduce((sum, ids) => sum + ids.length, 0);
+    expect(Math.abs(tokensOf(true) - tokensOf(false))).toBeLessThanOrEqual(2 * 32);
+  });
+
+  it('makes runs short while two accounts have work, and long again a while later', async () => {
+    let time = 0;
+    const { session, submit, finish } = setUp({ sharedTokenBudget: 8, now: () => time });
+    await finish(submit(1, [4, 4, 4, 4, 4, 4, 4, 4], { accountId: 'one' }).done);
+    await finish(submit(2, [4], { accountId: 'two' }).done);
+    await finish(submit(3, [4, 4, 4, 4], { accountId: 'one' }).done);
+    time = 1_001;
+    await finish(submit(4, [4, 4, 4, 4], { accountId: 'one' }).done);
+    expect(session.seen().map((marks) => marks.length)).toEqual([8, 1, 2, 2, 4]);
   });
 
   it('lets interactive requests go before batch work', async () => {

@@ -1,7 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Priority } from '@baobab/core/engine/engine.ts';
+import type { CallContext } from '@baobab/core/engine/engine.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import { Share } from '@baobab/core/runtime/shares.ts';
+import { shareOf } from '@baobab/core/runtime/work.ts';
 import type { Row } from '../pooling.ts';
 import type { EncoderBatch, EncoderSequence, EncoderSession } from '../session.ts';
 import { createPending, type Pending } from './pending.ts';
@@ -9,17 +11,20 @@ import { createPending, type Pending } from './pending.ts';
 export interface BatcherOptions extends WindowOptions {
   /** Tokens that may wait in all. */
   maxPendingTokens: number;
+  /** The token budget while several accounts have work; the same by default. */
+  sharedTokenBudget?: number;
+  now?(): number;
 }
 
 export interface Work {
   sequences: readonly EncoderSequence[];
-  signal: AbortSignal;
-  priority: Priority;
+  context: Pick<CallContext, 'accountId' | 'priority' | 'weight' | 'signal'>;
   /** Called once for each sequence, in no fixed order; the row is only valid during the call. */
   onRow(index: number, row: Row): void;
 }
 
 interface Job extends Work {
+  account: Share;
   pending: Pending;
   unfinished: number;
   settle(error?: unknown): void;
@@ -35,7 +40,10 @@ interface Batch {
   members: Member[];
 }
 
-/** The oldest request leads one of this many batches, so that smaller ones cannot hold it up forever. */
+/** For so long after an account has sent something, it may send more. */
+const SHARED_MS = 1_000;
+
+/** Of the requests of an account, the oldest leads one of this many batches, so that smaller ones cannot hold it up forever. */
 const BATCHES_FOR_OLDEST = 4;
 
 export interface Batcher {
@@ -45,20 +53,27 @@ export interface Batcher {
 
 /**
  * Turns the sequences of all running requests into micro-batches. Nothing is delayed on purpose: an idle session starts at once, a
- * busy one takes everything that arrived meanwhile. The request with the least work left leads a batch; of about equal ones the oldest.
- * So a short request never waits for the end of a long one, and long ones end one after the other: if they took turns, all would end
- * together, and the processes would wait until their clients have sent new ones. The other sequences have nearly the same length and
- * come from all requests.
+ * busy one takes everything that arrived meanwhile. A batch is led by the account that was given the least work for its weight, and of its
+ * requests by the one with the least work left; of about equal ones the oldest. So a short request never waits for the end of a long one,
+ * and the long ones of an account end one after the other: if they took turns, all would end together, and the processes would wait until
+ * their clients have sent new ones. The other sequences have nearly the same length and come from all requests. While several accounts
+ * have work, batches are small, so that each waits for a short run only.
  */
 export function createBatcher(session: Pick<EncoderSession, 'run'>, options: BatcherOptions): Batcher {
+  const { now = () => performance.now() } = options;
   /** In the order of their arrival. */
   let jobs: Job[] = [];
+  const shares = { present: new Share('work'), batch: new Share('work') };
+  const laneOf = ({ priority }: Work['context']) => (priority === 'batch' ? shares.batch : shares.present);
+  /** When work of an account came last, the accounts of the last while only. */
+  const lastWorkAt = new Map<Share, number>();
   let batches = 0;
   let pendingTokens = 0;
   let running = false;
 
   const remove = (job: Job) => {
     jobs = jobs.filter((other) => other !== job);
+    job.account.changeWaiting(-1);
     pendingTokens -= job.pending.tokens;
   };
 
@@ -70,30 +85,49 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
   /** Those that go first. */
   function inTurn(): Job[] {
     const byAge = ++batches % BATCHES_FOR_OLDEST === 0;
-    const turns = jobs.map((job) => ({ job, size: byAge ? 0 : sizeClass(job.pending.tokens) }));
-    const isBatch = ({ priority }: Job) => Number(priority === 'batch');
-    return turns
-      .sort((left, right) => isBatch(left.job) - isBatch(right.job) || left.size - right.size)
-      .map(({ job }) => job);
+    const leader = shares.present.members.next() ?? shares.batch.members.next();
+    const turns = jobs.map((job) => ({
+      job,
+      rank: (job.account === leader ? 0 : 1) + (job.context.priority === 'batch' ? 2 : 0),
+      size: byAge ? 0 : sizeClass(job.pending.tokens),
+    }));
+    return turns.sort((left, right) => left.rank - right.rank || left.size - right.size).map(({ job }) => job);
+  }
+
+  /** Whether another account may send something while the next batch runs. */
+  function isShared(): boolean {
+    const since = now() - SHARED_MS;
+    for (const [account, time] of lastWorkAt) {
+      if (account.waiting === 0 && time < since) lastWorkAt.delete(account);
+    }
+    return lastWorkAt.size > 1;
   }
 
   function takeBatch(): Batch | undefined {
     const turns = inTurn();
     const ownLength = turns[0]?.pending.longest();
     if (ownLength === undefined) return undefined;
-    const range = lengthRangeOf(ownLength, options);
-    const waiting = jobs.flatMap(({ pending }) => pending.lengths(range, options.maxRows)).sort((a, b) => a - b);
-    const { shortest, longest, rows } = chooseWindow(ownLength, waiting, options);
+    const { tokenBudget, sharedTokenBudget = tokenBudget } = options;
+    const bounds = { ...options, tokenBudget: isShared() ? sharedTokenBudget : tokenBudget };
+    const range = lengthRangeOf(ownLength, bounds);
+    const waiting = jobs.flatMap(({ pending }) => pending.lengths(range, bounds.maxRows)).sort((a, b) => a - b);
+    const { shortest, longest, rows } = chooseWindow(ownLength, waiting, bounds);
     const members: Member[] = [];
     for (const job of turns) {
       while (members.length < rows) {
         const index = job.pending.take(shortest, longest);
         if (index === undefined) break;
-        pendingTokens -= sequenceOf({ job, index }).ids.length;
+        const tokens = sequenceOf({ job, index }).ids.length;
+        pendingTokens -= tokens;
+        job.account.serve(tokens);
         members.push({ job, index });
       }
     }
-    jobs = jobs.filter((job) => job.pending.longest() !== undefined);
+    jobs = jobs.filter((job) => {
+      const waits = job.pending.longest() !== undefined;
+      if (!waits) job.account.changeWaiting(-1);
+      return waits;
+    });
     const sequences = members.map(sequenceOf);
     return { batch: { sequences, length: Math.max(...sequences.map(({ ids }) => ids.length)) }, members };
   }
@@ -129,27 +163,33 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
       return pendingTokens;
     },
     async submit(work) {
-      if (work.signal.aborted) throw cancellation(work.signal);
+      const { signal } = work.context;
+      if (signal.aborted) throw cancellation(signal);
       if (work.sequences.length === 0) return;
       const pending = createPending(work.sequences);
       if (pendingTokens > 0 && pendingTokens + pending.tokens > options.maxPendingTokens) {
         throw errors.capacityExceeded(1, 'too many tokens are waiting');
       }
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const onAbort = () => fail(job, cancellation(work.signal));
+      const onAbort = () => fail(job, cancellation(signal));
+      const { name, weight } = shareOf(work.context);
+      const account = laneOf(work.context).members.get(name, weight);
       const job: Job = {
         ...work,
+        account,
         pending,
         unfinished: work.sequences.length,
         settle(error) {
           job.unfinished = 0;
-          work.signal.removeEventListener('abort', onAbort);
+          signal.removeEventListener('abort', onAbort);
           if (error === undefined) resolve();
           else reject(error);
         },
       };
-      work.signal.addEventListener('abort', onAbort);
+      signal.addEventListener('abort', onAbort);
       jobs.push(job);
+      account.changeWaiting(1);
+      lastWorkAt.set(account, now());
       pendingTokens += pending.tokens;
       if (!running) {
         running = true;
