@@ -60,7 +60,8 @@ export function requestTextsContract(name: string, open: () => Promise<RequestTe
       expect(await texts.removeOlder(1_000)).toBe(1);
       expect(await texts.get('req_old', 'acct_1')).toBeUndefined();
       expect(await texts.get('req_1', 'acct_1')).toBeDefined();
-      expect((await texts.accounts()).toSorted()).toEqual(['acct_1', 'acct_full']);
+      await store.accounts.update('acct_1', { storePrompts: true }, someEntry);
+      expect(await texts.accountsNotKeeping()).toEqual(['acct_full']);
     });
   });
 }

@@ -21,6 +21,8 @@ export interface AccountRepository {
   get(id: string): Promise<Account | undefined>;
   findByName(name: string): Promise<Account | undefined>;
   list(page?: PageFilter): Promise<Account[]>;
+  /** Those that were deleted and whose content has not been erased. */
+  listUnerased(): Promise<Account[]>;
   /** Undefined fields stay as they are. */
   update(
     id: string,

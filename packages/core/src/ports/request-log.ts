@@ -94,6 +94,8 @@ export interface RequestLog {
   ): Promise<{ durations: (LatencyCount & { status: number })[]; firstTokens: LatencyCount[] }>;
   /** Removes some entries that are older, and says how many. */
   removeOlder(than: number): Promise<number>;
+  /** Accounts that have more entries. Reads all of the list. */
+  accountsBeyond(newest: number): Promise<string[]>;
   /** Removes some entries of an account beyond its newest, and says how many. */
   removeBeyond(accountId: string, newest: number): Promise<number>;
 }

@@ -23,6 +23,6 @@ export interface RequestTexts {
   removeOlder(than: number): Promise<number>;
   /** Removes some of an account, and says how many. */
   removeOfAccount(accountId: string): Promise<number>;
-  /** Accounts that have texts. */
-  accounts(): Promise<string[]>;
+  /** Accounts that have texts and keep none. */
+  accountsNotKeeping(): Promise<string[]>;
 }

@@ -24,14 +24,13 @@ export type RequestParts = ReturnType<typeof composeRequests>;
 /** The list of requests: written when they end, read by the console, removed after a while. */
 export function composeRequests({ config, store, logger }: RequestsOptions) {
   const failureOf = (text: string) => createRepeatedFailure({ logger, clock, text, overAfterMs: FAILURE_OVER_MS });
-  const { requests: log, requestTexts, accounts, keys } = store;
+  const { requests: log, requestTexts, keys } = store;
   const recorder = createRequestRecorder({
     log,
     onError: failureOf('failed to add requests to the list').failed,
   });
   const texts = createRequestTexts({
     texts: requestTexts,
-    accounts,
     settings: config.requests,
     clock,
     onError: failureOf('failed to store the text of a request').failed,
@@ -49,6 +48,6 @@ export function composeRequests({ config, store, logger }: RequestsOptions) {
     requestTexts: texts,
     requestList: createRequests({ log, recorder, keys }),
     performance: createPerformance({ log, recorder, clock }),
-    retention: createRequestRetention({ log, accounts, texts, settings: config.requests, clock }),
+    retention: createRequestRetention({ log, texts, settings: config.requests, clock }),
   };
 }

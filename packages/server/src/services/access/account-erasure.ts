@@ -50,9 +50,9 @@ class AccountContent {
   async erase(signal: AbortSignal): Promise<number> {
     const { accounts, retention, purge } = this.#dependencies;
     let found = 0;
-    for (const account of await accounts.list()) {
+    for (const account of await accounts.listUnerased()) {
       if (signal.aborted) break;
-      if (account.deletedAt !== null && account.erasedAt === null) found += await this.#eraseAccount(account, signal);
+      found += await this.#eraseAccount(account, signal);
     }
     if (found > 0) {
       await retention.removeDiscarded();

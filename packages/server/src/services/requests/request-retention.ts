@@ -1,6 +1,5 @@
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
-import type { AccountRepository } from '@baobab/core/ports/repositories.ts';
 import type { RequestLog } from '@baobab/core/ports/request-log.ts';
 import type { RequestTextsService } from './request-texts.ts';
 
@@ -12,8 +11,7 @@ export interface RequestRetention {
 }
 
 export interface RequestRetentionDependencies {
-  log: Pick<RequestLog, 'removeOlder' | 'removeBeyond'>;
-  accounts: Pick<AccountRepository, 'list'>;
+  log: Pick<RequestLog, 'removeOlder' | 'removeBeyond' | 'accountsBeyond'>;
   texts: Pick<RequestTextsService, 'sweep' | 'eraseAccount'>;
   settings: { retentionDays: number; maxPerAccount: number };
   clock: Clock;
@@ -27,14 +25,16 @@ async function untilNone(remove: () => Promise<number>): Promise<number> {
 }
 
 export function createRequestRetention(dependencies: RequestRetentionDependencies): RequestRetention {
-  const { log, accounts, texts, settings, clock } = dependencies;
+  const { log, texts, settings, clock } = dependencies;
   return {
     async sweep() {
       await texts.sweep();
       const oldest = clock.now() - settings.retentionDays * DAY_MS;
       await untilNone(() => log.removeOlder(oldest));
       if (settings.maxPerAccount === 0) return;
-      for (const { id } of await accounts.list()) await untilNone(() => log.removeBeyond(id, settings.maxPerAccount));
+      for (const id of await log.accountsBeyond(settings.maxPerAccount)) {
+        await untilNone(() => log.removeBeyond(id, settings.maxPerAccount));
+      }
     },
     eraseAccount: async (accountId) =>
       (await texts.eraseAccount(accountId)) + (await untilNone(() => log.removeBeyond(accountId, 0))),

@@ -27,7 +27,9 @@ function memoryTexts(): RequestTexts & { stored: RequestText[] } {
     get: async (id) => stored.find(({ requestId }) => requestId === id),
     removeOlder: (than) => remove(({ time }) => time < than),
     removeOfAccount: (id) => remove(({ accountId }) => accountId === id),
-    accounts: async () => [...new Set(stored.map(({ accountId }) => accountId))],
+    accountsNotKeeping: async () => [
+      ...new Set(stored.map(({ accountId }) => accountId).filter((id) => id !== 'keeping')),
+    ],
   };
 }
 
@@ -35,7 +37,6 @@ it('removes old texts and those of accounts that no longer keep any', async () =
   const texts = memoryTexts();
   const service = createRequestTexts({
     texts,
-    accounts: { list: async () => [{ id: 'keeping', storePrompts: true }, { id: 'stopped' }] as never },
     settings: { textRetentionDays: 7, textMaxBytes: 100, textQuotaBytes: 0 },
     clock: { now: () => 10 * DAY_MS },
     onError(error) {

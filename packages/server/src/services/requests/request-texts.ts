@@ -1,6 +1,5 @@
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
-import type { AccountRepository } from '@baobab/core/ports/repositories.ts';
 import type { RequestText, RequestTexts } from '@baobab/core/ports/request-texts.ts';
 
 export interface RequestTextsService {
@@ -22,7 +21,6 @@ export interface RequestTextsSettings {
 
 export interface RequestTextsDependencies {
   texts: RequestTexts;
-  accounts: Pick<AccountRepository, 'list'>;
   settings: RequestTextsSettings;
   clock: Clock;
   onError(error: unknown): void;
@@ -48,7 +46,7 @@ async function untilNone(remove: () => Promise<number>): Promise<number> {
 }
 
 export function createRequestTexts(dependencies: RequestTextsDependencies): RequestTextsService {
-  const { texts, accounts, settings, clock, onError } = dependencies;
+  const { texts, settings, clock, onError } = dependencies;
   const { textRetentionDays, textMaxBytes, textQuotaBytes } = settings;
   let waiting = 0;
   let running: Promise<unknown> = Promise.resolve();
@@ -79,9 +77,8 @@ export function createRequestTexts(dependencies: RequestTextsDependencies): Requ
     },
     async sweep() {
       await untilNone(() => texts.removeOlder(clock.now() - textRetentionDays * DAY_MS));
-      const keeping = new Set((await accounts.list()).filter(({ storePrompts }) => storePrompts).map(({ id }) => id));
-      for (const accountId of await texts.accounts()) {
-        if (!keeping.has(accountId)) await untilNone(() => texts.removeOfAccount(accountId));
+      for (const accountId of await texts.accountsNotKeeping()) {
+        await untilNone(() => texts.removeOfAccount(accountId));
       }
     },
     eraseAccount: (accountId) => untilNone(() => texts.removeOfAccount(accountId)),

@@ -47,7 +47,7 @@ export const toAccount = (row: AccountsTable): Account => ({
 export const laterThan = (after: PageFilter['after']) =>
   after === undefined ? sql<boolean>`1 = 1` : sql<boolean>`(created_at_ms, id) > (${after.createdAt}, ${after.id})`;
 
-export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepository {
+export function sqlAccounts({ read, write, writeIf, byIndex }: SqlDatabase): AccountRepository {
   const accounts = read.selectFrom('accounts').selectAll();
   return {
     async create(account, entry) {
@@ -66,11 +66,22 @@ export function sqlAccounts({ read, write, writeIf }: SqlDatabase): AccountRepos
       return row && toAccount(row);
     },
     async list({ after, limit } = {}) {
-      const rows = await accounts
+      const rows = await read
+        .selectFrom(byIndex('accounts', 'accounts_by_creation'))
+        .selectAll()
         .where(laterThan(after))
         .orderBy('created_at_ms')
         .orderBy('id')
         .$if(limit !== undefined, (query) => query.limit(limit ?? 0))
+        .execute();
+      return rows.map(toAccount);
+    },
+    async listUnerased() {
+      const rows = await read
+        .selectFrom(byIndex('accounts', 'accounts_to_erase'))
+        .selectAll()
+        .where('deleted_at_ms', 'is not', null)
+        .where('erased_at_ms', 'is', null)
         .execute();
       return rows.map(toAccount);
     },

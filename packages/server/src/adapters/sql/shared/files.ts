@@ -33,7 +33,7 @@ const toFile = (row: FilesTable): StoredFile => ({
 const unattached = ({ not, exists, selectFrom }: ExpressionBuilder<Tables, 'files'>) =>
   not(exists(selectFrom('file_attachments').select('file_id').whereRef('file_attachments.file_id', '=', 'files.id')));
 
-export function sqlFiles({ read, write, writeIf }: SqlDatabase): FileRepository {
+export function sqlFiles({ read, write, writeIf, byIndex }: SqlDatabase): FileRepository {
   const amounts = storedAmounts(read, 'files');
   const visible = (accountId: string) =>
     read.selectFrom('files').where('account_id', '=', accountId).where('discarded_at_ms', 'is', null);
@@ -60,7 +60,10 @@ export function sqlFiles({ read, write, writeIf }: SqlDatabase): FileRepository 
     },
 
     async list(accountId, { purpose, except, limit, after, order }) {
-      const rows = await visible(accountId)
+      const rows = await read
+        .selectFrom(byIndex('files', purpose === undefined ? 'files_by_account' : 'files_by_purpose'))
+        .where('account_id', '=', accountId)
+        .where('discarded_at_ms', 'is', null)
         .selectAll()
         .$if(purpose !== undefined, (query) => query.where('purpose', '=', purpose ?? ''))
         .$if(except !== undefined, (query) => query.where('purpose', '<>', except ?? ''))
@@ -90,7 +93,7 @@ export function sqlFiles({ read, write, writeIf }: SqlDatabase): FileRepository 
 
     async discardExpired(now, limit) {
       const expired = await read
-        .selectFrom('files')
+        .selectFrom(byIndex('files', 'files_by_expiry'))
         .select(['id', 'account_id', 'bytes'])
         .where('discarded_at_ms', 'is', null)
         .where('expires_at_ms', '<=', now)
@@ -108,7 +111,7 @@ export function sqlFiles({ read, write, writeIf }: SqlDatabase): FileRepository 
 
     async listDiscarded(limit) {
       const rows = await read
-        .selectFrom('files')
+        .selectFrom(byIndex('files', 'files_discarded'))
         .select(['id', 'blob_key'])
         .where('discarded_at_ms', 'is not', null)
         .where(unattached)

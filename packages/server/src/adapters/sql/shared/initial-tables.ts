@@ -49,6 +49,8 @@ const IDENTITY = [
     deleted_at_ms bigint,
     erased_at_ms bigint
   )`,
+  'create index accounts_by_creation on accounts (created_at_ms, id)',
+  'create index accounts_to_erase on accounts (id) where deleted_at_ms is not null and erased_at_ms is null',
   `create table api_keys (
     id text primary key not null,
     original_id text not null,
@@ -70,7 +72,8 @@ const IDENTITY = [
     revoked_at_ms bigint,
     last_used_at_ms bigint
   )`,
-  'create index api_keys_by_account on api_keys (account_id, created_at_ms)',
+  'create index api_keys_by_account on api_keys (account_id, created_at_ms, id)',
+  'create index api_keys_by_creation on api_keys (created_at_ms, id)',
   'create index api_keys_by_original on api_keys (original_id)',
   `create table sessions (
     hash text primary key not null,
@@ -144,6 +147,7 @@ const REQUESTS = [
   'create index request_log_by_time on request_log (time_ms, id)',
   'create index request_log_durations on request_log (account_id, hour, status, duration_bin, five_minutes, series_id)',
   'create index request_log_failed on request_log (account_id, time_ms, id) where status >= 400',
+  'create index request_log_failed_by_time on request_log (time_ms, id) where status >= 400',
   `create index request_log_first_tokens on request_log (account_id, hour, first_token_bin, five_minutes, series_id)
     where first_token_bin is not null`,
   `create table request_texts (

@@ -116,25 +116,48 @@ const toEntry = (row: Row): RequestEntry => ({
   attempts: attemptsOf(row.attempts),
 });
 
-function requestListQuery(
-  db: Kysely<Tables>,
+/** The database of a statement. */
+interface Source extends Pick<SqlDatabase, 'byIndex'> {
+  db: Kysely<Tables>;
+}
+
+/** The index that gives the order; statistics decide nothing. */
+function indexFor({ accountId, status }: RequestFilter): string {
+  const isOfFailed = status !== undefined && status[0] >= 400;
+  if (accountId === undefined) return isOfFailed ? 'request_log_failed_by_time' : 'request_log_by_time';
+  return isOfFailed ? 'request_log_failed' : 'request_log_by_account';
+}
+
+/** The limit keeps SQLite from choosing any other index than that of the id. */
+const requestById = (db: Kysely<Tables>, id: string) =>
+  db.selectFrom('request_log').selectAll().where('id', '=', id).limit(1).as('request_log');
+
+export function requestListQuery(
+  { db, byIndex }: Source,
   filter: RequestFilter,
   { limit, before }: Parameters<RequestLog['list']>[1],
 ) {
   const { accountId, start, end, status, endpoint, id, ...series } = filter;
-  const bySeries = Object.values(series).some((each) => each !== undefined);
+  const { keyId, model, region } = series;
+  // The series of a region are most of all, those of an account few.
+  const isSelection = [keyId, model, region && accountId].some((each) => each !== undefined);
+  const found =
+    id === undefined
+      ? db.selectFrom(byIndex('request_log', indexFor(filter)))
+      : db.selectFrom(requestById(db, id)).$castTo<never>();
   return (
-    db
-      .selectFrom('request_log')
-      .innerJoin('ledger_series', 'ledger_series.id', 'request_log.series_id')
+    (found as ReturnType<Kysely<Tables>['selectFrom']> as SelectQueryBuilder<Tables, 'request_log', object>)
+      // Cross: SQLite then reads the requests first, in their order, and names each. It knows the size of tables only as it was once.
+      .crossJoin('ledger_series')
+      .whereRef('ledger_series.id', '=', 'request_log.series_id')
       .selectAll('request_log')
       .select(['ledger_series.key_id', 'ledger_series.model', 'ledger_series.region'])
       .$if(accountId !== undefined, (query) => query.where('request_log.account_id', '=', accountId ?? ''))
-      .$if(bySeries, (query) => query.where('series_id', 'in', seriesIn(db, { accountId, ...series })))
+      .$if(isSelection, (query) => query.where('series_id', 'in', seriesIn(db, { accountId, ...series })))
+      .$if(region !== undefined, (query) => query.where('ledger_series.region', '=', region ?? ''))
       .$if(start !== undefined, (query) => query.where('time_ms', '>=', start ?? 0))
       .$if(end !== undefined, (query) => query.where('time_ms', '<', end ?? 0))
       .$if(endpoint !== undefined, (query) => query.where('endpoint', '=', endpoint ?? ''))
-      .$if(id !== undefined, (query) => query.where('request_log.id', '=', id ?? ''))
       .$if(status !== undefined, (query) =>
         query.where('status', '>=', status?.[0] ?? 0).where('status', '<=', status?.[1] ?? 0),
       )
@@ -161,13 +184,19 @@ function partsOf({ bucket, offsets }: LatencyQuery): number[] {
   return [...new Set([0, ...shifts])].sort((one, other) => one - other);
 }
 
+interface LatencyPart {
+  begins: number;
+  ends: number;
+  index: 'request_log_durations' | 'request_log_first_tokens';
+}
+
 /** The rows of a part of each hour, and the time at which the part begins. */
-function inWindow(db: Kysely<Tables>, query: LatencyQuery, part: { begins: number; ends: number }) {
+function inWindow({ db, byIndex }: Source, query: LatencyQuery, part: LatencyPart) {
   const { start, end, accountId, keyId, model } = query;
   const [first, last] = [Math.floor(start / FIVE_MINUTES_MS), Math.floor((end - 1) / FIVE_MINUTES_MS)];
   const inHour = sql<number>`five_minutes % ${sql.lit(IN_HOUR)}`;
   return db
-    .selectFrom('request_log')
+    .selectFrom(byIndex('request_log', part.index))
     .select(
       sql<number>`cast(hour as bigint) * ${sql.lit(HOUR_MS)} + ${sql.lit(part.begins * FIVE_MINUTES_MS)}`.as('begins'),
     )
@@ -188,17 +217,49 @@ function allOf<Row>(parts: readonly SelectQueryBuilder<Tables, 'request_log', Ro
   return others.reduce((all, part) => all.unionAll(part), first);
 }
 
+export function latencyQueries(from: Source, query: LatencyQuery) {
+  const bucket = bucketNumber(sql.ref<number>('begins'), query.bucket, query.offsets).as('bucket');
+  const starts = partsOf(query);
+  const parts = starts.map((begins, index) => ({ begins, ends: starts[index + 1] ?? IN_HOUR }));
+  // The inner queries count rows in the order of an index; the outer one sees only the counts.
+  const durations = parts.map((part) =>
+    inWindow(from, query, { ...part, index: 'request_log_durations' })
+      .groupBy(['account_id', 'hour', 'status', 'duration_bin'])
+      .select(['status', 'duration_bin'])
+      .select((of) => of.fn.countAll<number>().as('requests')),
+  );
+  const firstTokens = parts.map((part) =>
+    inWindow(from, query, { ...part, index: 'request_log_first_tokens' })
+      .where('first_token_bin', 'is not', null)
+      .groupBy(['account_id', 'hour', 'first_token_bin'])
+      .select('first_token_bin')
+      .select((of) => of.fn.countAll<number>().as('requests')),
+  );
+  return {
+    byDuration: from.db
+      .selectFrom(allOf(durations).as('counts'))
+      .select(['status', 'duration_bin', bucket, sumAsNumber('requests').as('requests')])
+      .groupBy(['bucket', 'status', 'duration_bin']),
+    byFirstToken: from.db
+      .selectFrom(allOf(firstTokens).as('counts'))
+      .select(['first_token_bin', bucket, sumAsNumber('requests').as('requests')])
+      .groupBy(['bucket', 'first_token_bin']),
+  };
+}
+
 const sumAsNumber = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
 
 export function sqlRequestLog(database: SqlDatabase): RequestLog {
-  const { read, report, write } = database;
+  const { read, report, write, byIndex } = database;
   const seriesIds = createSeriesIds(database);
 
   async function remove(ids: ReturnType<typeof oldest>): Promise<number> {
-    const [{ changes }] = await write([read.deleteFrom('request_log').where('id', 'in', ids)]);
+    const rows = byIndex('request_log', 'sqlite_autoindex_request_log_1');
+    const [{ changes }] = await write([read.deleteFrom(rows).where('id', 'in', ids)]);
     return changes;
   }
-  const oldest = () => read.selectFrom('request_log').select('id').orderBy('time_ms').limit(REMOVE_ROWS);
+  const oldest = (index: string) =>
+    read.selectFrom(byIndex('request_log', index)).select('id').orderBy('time_ms').limit(REMOVE_ROWS);
 
   return {
     collect() {
@@ -222,56 +283,40 @@ export function sqlRequestLog(database: SqlDatabase): RequestLog {
       };
     },
     async list(filter, page, caller) {
-      const rows = await requestListQuery(report(caller), filter, page).execute();
+      const rows = await requestListQuery({ db: report(caller), byIndex }, filter, page).execute();
       return rows.map(toEntry);
     },
     async latencies(query, caller) {
-      const db = report(caller);
-      const bucket = bucketNumber(sql.ref<number>('begins'), query.bucket, query.offsets).as('bucket');
-      const starts = partsOf(query);
-      const parts = starts.map((begins, index) => ({ begins, ends: starts[index + 1] ?? IN_HOUR }));
-      // The inner queries count rows in the order of an index; the outer one sees only the counts.
-      const durations = parts.map((part) =>
-        inWindow(db, query, part)
-          .groupBy(['account_id', 'hour', 'status', 'duration_bin'])
-          .select(['status', 'duration_bin'])
-          .select((of) => of.fn.countAll<number>().as('requests')),
-      );
-      const firstTokens = parts.map((part) =>
-        inWindow(db, query, part)
-          .where('first_token_bin', 'is not', null)
-          .groupBy(['account_id', 'hour', 'first_token_bin'])
-          .select('first_token_bin')
-          .select((of) => of.fn.countAll<number>().as('requests')),
-      );
-      const byDuration = await db
-        .selectFrom(allOf(durations).as('counts'))
-        .select(['status', 'duration_bin', bucket, sumAsNumber('requests').as('requests')])
-        .groupBy(['bucket', 'status', 'duration_bin'])
-        .execute();
-      const byFirstToken = await db
-        .selectFrom(allOf(firstTokens).as('counts'))
-        .select(['first_token_bin', bucket, sumAsNumber('requests').as('requests')])
-        .groupBy(['bucket', 'first_token_bin'])
-        .execute();
+      const { byDuration, byFirstToken } = latencyQueries({ db: report(caller), byIndex }, query);
+      const durations = await byDuration.execute();
+      const firstTokens = await byFirstToken.execute();
       return {
-        durations: byDuration.map((row) => ({
+        durations: durations.map((row) => ({
           bucket: Number(row.bucket),
           status: row.status,
           bin: row.duration_bin,
           count: Number(row.requests),
         })),
-        firstTokens: byFirstToken.map((row) => ({
+        firstTokens: firstTokens.map((row) => ({
           bucket: Number(row.bucket),
           bin: row.first_token_bin ?? 0,
           count: Number(row.requests),
         })),
       };
     },
-    removeOlder: (than) => remove(oldest().where('time_ms', '<', than)),
+    removeOlder: (than) => remove(oldest('request_log_by_time').where('time_ms', '<', than)),
+    async accountsBeyond(newest) {
+      const rows = await report()
+        .selectFrom(byIndex('request_log', 'request_log_by_account'))
+        .select('account_id')
+        .groupBy('account_id')
+        .having(({ fn }) => fn.countAll(), '>', newest)
+        .execute();
+      return rows.map(({ account_id }) => account_id);
+    },
     async removeBeyond(accountId, newest) {
       const first = await report()
-        .selectFrom('request_log')
+        .selectFrom(byIndex('request_log', 'request_log_by_account'))
         .select('time_ms')
         .where('account_id', '=', accountId)
         .orderBy('time_ms', 'desc')
@@ -279,7 +324,9 @@ export function sqlRequestLog(database: SqlDatabase): RequestLog {
         .limit(1)
         .executeTakeFirst();
       if (first === undefined) return 0;
-      return remove(oldest().where('account_id', '=', accountId).where('time_ms', '<=', first.time_ms));
+      return remove(
+        oldest('request_log_by_account').where('account_id', '=', accountId).where('time_ms', '<=', first.time_ms),
+      );
     },
   };
 }

@@ -19,7 +19,7 @@ const toText = (row: RequestTextsTable): RequestText => ({
   truncated: row.truncated === 1,
 });
 
-export function sqlRequestTexts({ read, write, writeIf }: SqlDatabase): RequestTexts {
+export function sqlRequestTexts({ read, report, write, writeIf }: SqlDatabase): RequestTexts {
   const amounts = storedAmounts(read, 'request_texts');
   const some = () => read.selectFrom('request_texts').select(['request_id', 'account_id']).limit(REMOVE_ROWS);
 
@@ -66,8 +66,22 @@ export function sqlRequestTexts({ read, write, writeIf }: SqlDatabase): RequestT
     },
     removeOlder: async (than) => remove(await some().where('time_ms', '<', than).execute()),
     removeOfAccount: async (accountId) => remove(await some().where('account_id', '=', accountId).execute()),
-    async accounts() {
-      const rows = await read.selectFrom('request_texts').select('account_id').distinct().execute();
+    async accountsNotKeeping() {
+      const rows = await report()
+        .selectFrom('request_texts')
+        .select('account_id')
+        .distinct()
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('accounts')
+                .select('accounts.id')
+                .whereRef('accounts.id', '=', 'request_texts.account_id')
+                .where('store_prompts', '=', 1),
+            ),
+          ),
+        )
+        .execute();
       return rows.map(({ account_id }) => account_id);
     },
   };

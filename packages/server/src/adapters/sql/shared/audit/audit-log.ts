@@ -136,12 +136,13 @@ export function sqlAuditLog(database: SqlDatabase): AuditLog {
     },
     async removeOlder(than) {
       const oldest = read
-        .selectFrom('audit_log')
+        .selectFrom(database.byIndex('audit_log', 'audit_log_by_time'))
         .select('id')
         .where(shiftedTime(ALL_ENTRIES), '<', than)
         .orderBy(shiftedTime(ALL_ENTRIES))
         .limit(REMOVE_ROWS);
-      const [{ changes }] = await write([read.deleteFrom('audit_log').where('id', 'in', oldest)]);
+      const rows = database.byIndex('audit_log', 'sqlite_autoindex_audit_log_1');
+      const [{ changes }] = await write([read.deleteFrom(rows).where('id', 'in', oldest)]);
       return changes;
     },
   };

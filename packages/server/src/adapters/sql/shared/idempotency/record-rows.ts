@@ -48,11 +48,14 @@ export interface RemovedRecord {
 }
 
 /** Deletes records and takes them off the amounts of their accounts. */
-export async function removeRecords({ read, write }: SqlDatabase, condition: Condition): Promise<RemovedRecord[]> {
+export async function removeRecords(
+  { read, write, byIndex }: SqlDatabase,
+  condition: Condition,
+): Promise<RemovedRecord[]> {
   const removed = read.selectFrom('idempotency').where(condition);
   const [, { rows }] = await write([
     read
-      .updateTable('stored_amounts')
+      .updateTable(byIndex('stored_amounts', 'sqlite_autoindex_stored_amounts_1'))
       .set((of) => {
         const own = removed.where('idempotency.account_id', '=', sql.ref<string>('stored_amounts.account_id'));
         return {

@@ -5,7 +5,7 @@ import { keyRow, toKey } from './key-rows.ts';
 
 export type KeyLookups = Pick<KeyRepository, 'get' | 'findByHash' | 'list' | 'count'>;
 
-export function sqlKeyLookups({ read }: SqlDatabase): KeyLookups {
+export function sqlKeyLookups({ read, byIndex }: SqlDatabase): KeyLookups {
   return {
     async get(id) {
       const row = await keyRow(read, id);
@@ -58,7 +58,7 @@ export function sqlKeyLookups({ read }: SqlDatabase): KeyLookups {
 
     async list({ accountId, after, limit }) {
       const rows = await read
-        .selectFrom('api_keys')
+        .selectFrom(byIndex('api_keys', accountId === undefined ? 'api_keys_by_creation' : 'api_keys_by_account'))
         .selectAll()
         .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
         .where(laterThan(after))

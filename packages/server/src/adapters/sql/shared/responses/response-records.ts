@@ -6,7 +6,7 @@ import { sqlConversations } from './conversations.ts';
 import { responseStatements, toEventsRow, toResponse, toRow } from './response-rows.ts';
 
 export function sqlResponseRecords(database: SqlDatabase): ResponseRecords {
-  const { read, writeIf, given } = database;
+  const { read, writeIf, byIndex, given } = database;
   const amounts = storedAmounts(read, 'responses');
   const conversations = sqlConversations(database);
   const { amountsOf, appendTo } = responseStatements(database);
@@ -122,8 +122,10 @@ export function sqlResponseRecords(database: SqlDatabase): ResponseRecords {
             .where('responses.account_id', '=', accountId)
             .unionAll(
               db
-                .selectFrom('responses')
-                .innerJoin('chain', 'chain.previous_id', 'responses.id')
+                // Cross: SQLite then looks up each one by its id, and never looks through all of them.
+                .selectFrom('chain')
+                .crossJoin('responses')
+                .whereRef('responses.id', '=', 'chain.previous_id')
                 .select([
                   'responses.id',
                   'responses.previous_id',
@@ -136,7 +138,8 @@ export function sqlResponseRecords(database: SqlDatabase): ResponseRecords {
             ),
         )
         .selectFrom('chain')
-        .innerJoin('responses', 'responses.id', 'chain.id')
+        .crossJoin('responses')
+        .whereRef('responses.id', '=', 'chain.id')
         .selectAll('responses')
         .orderBy('chain.depth', 'desc')
         .execute();
@@ -148,7 +151,12 @@ export function sqlResponseRecords(database: SqlDatabase): ResponseRecords {
     async deleteExpired(now, limit) {
       const [old, oldConversations] = await Promise.all(
         (['responses', 'conversations'] as const).map((table) =>
-          read.selectFrom(table).select(['id', 'account_id']).where('expires_at_ms', '<=', now).limit(limit).execute(),
+          read
+            .selectFrom(byIndex(table, `${table}_by_expiry`))
+            .select(['id', 'account_id'])
+            .where('expires_at_ms', '<=', now)
+            .limit(limit)
+            .execute(),
         ),
       );
       const deleted = await Promise.all([

@@ -1,0 +1,155 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { DAY_MS } from '../packages/core/src/domain/time/durations.ts';
+import { startServer } from '../test/acceptance/start-server.ts';
+import { startOwnPostgres } from '../test/fixtures/postgres-server.ts';
+import { fill, growthOf, LONG_CONVERSATION, type Target } from './growth/fill.ts';
+import { createReport, median, printConditions } from './measure.ts';
+
+/**
+ * Compares a store with 100 000 accounts, 300 000 keys, 900 000 series of the ledger, 1.5 million requests and as many files with an empty
+ * one. Nothing that an account does may take half again as long.
+ *
+ *   node bench/growth.ts [--store sqlite|postgres] [--share 0.1] [--rounds 30]
+ */
+const { values } = parseArgs({
+  options: {
+    store: { type: 'string', multiple: true, default: ['sqlite', 'postgres'] },
+    share: { type: 'string', default: '1' },
+    rounds: { type: 'string', default: '30' },
+    quick: { type: 'boolean', default: false },
+  },
+});
+const share = values.quick ? 0.02 : Number(values.share);
+const rounds = values.quick ? 5 : Number(values.rounds);
+const MOST_GROWTH = 1.5;
+const GOAL_MS = 1_000;
+/** Below this, the difference of two measurements on a busy machine says nothing. */
+const NOISE_MS = 3;
+
+type Server = Awaited<ReturnType<typeof startServer>>;
+
+interface Operation {
+  path: string;
+  /** Sends this instead of reading. */
+  body?: object;
+  /** For operators, over all accounts. */
+  isReport?: boolean;
+  /** Only where the store has what it reads. */
+  grownOnly?: boolean;
+}
+
+const since = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString();
+
+const OPERATIONS: Record<string, Operation> = {
+  'embed a text': { path: '/v1/embeddings', body: { model: 'baobab/embed-mini', input: 'hello' } },
+  models: { path: '/v1/models' },
+  'own key': { path: '/v1/keys/me' },
+  'own keys': { path: '/v1/keys?limit=100' },
+  'own files': { path: '/v1/files?limit=100' },
+  'own files of a purpose': { path: '/v1/files?limit=100&purpose=batch' },
+  'own batches': { path: '/v1/batches' },
+  'own requests': { path: '/v1/requests' },
+  'own failed requests': { path: '/v1/requests?status=error' },
+  'own usage of a month': { path: `/v1/usage?start=${since(30)}&group_by=model` },
+  'own performance of a month': { path: `/v1/performance?start=${since(30)}&bucket=day` },
+  'own audit log': { path: '/v1/audit' },
+  'items of a conversation of 10 000': {
+    path: `/v1/conversations/${LONG_CONVERSATION}/items?limit=100`,
+    grownOnly: true,
+  },
+  'a hundred accounts': { path: '/v1/admin/accounts?limit=100' },
+  'a hundred keys': { path: '/v1/admin/keys?limit=100' },
+  'all requests': { path: '/v1/requests?account=*' },
+  'all failed requests': { path: '/v1/requests?account=*&status=error' },
+  'audit log of all': { path: '/v1/admin/audit' },
+  metrics: { path: '/metrics' },
+  'usage of all over a week': { path: `/v1/usage?account=*&start=${since(7)}`, isReport: true },
+  'usage of all by model': { path: `/v1/usage?account=*&group_by=model&top=50&start=${since(7)}`, isReport: true },
+  'usage of all by account': { path: `/v1/usage?account=*&group_by=account&top=50&start=${since(7)}`, isReport: true },
+  'usage of all by key': { path: `/v1/usage?account=*&group_by=key&top=50&start=${since(7)}`, isReport: true },
+  'performance of all': { path: `/v1/performance?account=*&start=${since(7)}&bucket=day`, isReport: true },
+};
+
+async function send(server: Server, { path, body }: Operation): Promise<number> {
+  const began = performance.now();
+  const response = await fetch(`${server.address}${path}`, {
+    headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
+    ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(60_000),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${text.slice(0, 200)}`);
+  return performance.now() - began;
+}
+
+/** In turns, so that other load on the machine meets both. */
+async function compare(empty: Server, grown: Server, operation: Operation): Promise<[number, number]> {
+  const times: [number[], number[]] = [[], []];
+  const servers = operation.grownOnly ? [grown, grown] : [empty, grown];
+  const count = operation.isReport ? Math.min(rounds, 7) : rounds;
+  for (let round = -2; round < count; round += 1) {
+    for (const [index, server] of servers.entries()) {
+      const ms = await send(server, operation);
+      if (round >= 0) times[index]?.push(ms);
+    }
+  }
+  return [median(times[0]), median(times[1])];
+}
+
+async function measure(kind: string, empty: Side, grown: Side): Promise<void> {
+  for (const side of [empty, grown]) await (await startServer(side)).stop();
+  console.log(`${kind}: filling`);
+  const began = performance.now();
+  await fill(grown.target, growthOf(share));
+  console.log(`  filled in ${((performance.now() - began) / 1000).toFixed(0)} s`);
+  await using emptyServer = await startServer(empty);
+  const starting = performance.now();
+  await using grownServer = await startServer(grown);
+  console.log(`  started in ${((performance.now() - starting) / 1000).toFixed(1)} s`);
+
+  const report = createReport();
+  for (const [name, operation] of Object.entries(OPERATIONS)) {
+    const [before, after] = await compare(emptyServer, grownServer, operation);
+    console.log(`  ${name}: ${before.toFixed(1)} ms, then ${after.toFixed(1)} ms`);
+    if (operation.isReport) report.add({ name, value: after, atMost: GOAL_MS, unit: ' ms', digits: 0 });
+    else report.add({ name, value: (after + NOISE_MS) / (before + NOISE_MS), atMost: MOST_GROWTH });
+  }
+  const stopping = performance.now();
+  await grownServer.stop();
+  report.add({ name: 'stop', value: performance.now() - stopping, unit: ' ms', digits: 0 });
+  report.print();
+}
+
+interface Side {
+  dataDir: string;
+  env: Record<string, string>;
+  target: Target;
+}
+
+printConditions('A store that has grown');
+const directory = await mkdtemp(join(tmpdir(), 'baobab-bench-growth-'));
+try {
+  for (const kind of values.store) {
+    await using postgres = kind === 'postgres' ? await ownPostgres() : undefined;
+    const side = async (name: string): Promise<Side> => {
+      const dataDir = join(directory, `${kind}-${name}`);
+      const env = { BAOBAB_LIMITS_EMBEDDING_RPM: '1000000', BAOBAB_LIMITS_EMBEDDING_TPM: '1000000000' };
+      if (postgres === undefined) {
+        return { dataDir, env, target: { kind: 'sqlite', path: join(dataDir, 'baobab.sqlite') } };
+      }
+      const url = await postgres.createDatabase();
+      return { dataDir, env: { ...env, BAOBAB_STORE: url }, target: { kind: 'postgres', url } };
+    };
+    await measure(kind, await side('empty'), await side('grown'));
+  }
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}
+
+async function ownPostgres() {
+  const server = await startOwnPostgres();
+  return Object.assign(server, { [Symbol.asyncDispose]: () => server.stop() });
+}
