@@ -101,10 +101,10 @@ async function fuzzAllDecoders(): Promise<number> {
     seconds: Number(values.seconds),
     roundsPerKind: 1,
     only: values.only,
-    async onFinding({ kind, round, problem, file }) {
-      const path = join(tmpdir(), `baobab-finding-${kind}-${seed}-${round}`);
+    async onFinding({ kind, number, problem, file }) {
+      const path = join(tmpdir(), `baobab-finding-${kind}-${seed}-${number}`);
       await writeFile(path, file);
-      console.error(`${kind}, round ${round}: ${problem}. The file: ${path}`);
+      console.error(`${kind}, file ${number}: ${problem}. The file: ${path}`);
     },
   });
   console.table(counts);

@@ -9,8 +9,8 @@ it('decoders refuse or decode damaged files, end, and cost the server nothing', 
     seed: 20_261_119,
     seconds: 0,
     roundsPerKind: 3,
-    onFinding: async ({ kind, round, problem }) => {
-      found.push({ kind, round, problem });
+    onFinding: async ({ kind, number, problem }) => {
+      found.push({ kind, number, problem });
     },
   });
   expect(found).toEqual([]);

@@ -20,6 +20,8 @@ interface Kind {
   files: readonly Buffer[];
   /** What becomes of a file. Throws an `ApiError` for one that is refused. */
   decode(file: Buffer): Promise<unknown>;
+  /** Files of each round; one by default. */
+  filesPerRound?: number;
   /** The program that decodes it, if it must be gone afterwards. */
   program?: string;
 }
@@ -37,7 +39,7 @@ export interface DecoderFuzzOptions {
 export interface DecoderFinding {
   kind: string;
   /** Gives the same file again, with the seed. */
-  round: number;
+  number: number;
   problem: string;
   file: Buffer;
 }
@@ -82,6 +84,8 @@ async function audioKinds(folder: string): Promise<Kind[]> {
 }
 
 const EDGE = 64;
+/** No process is started for them. */
+const IMAGES_PER_ROUND = 20;
 const preparation = readPreparation({ size: { shortest_edge: EDGE }, crop_size: EDGE });
 
 async function imageKinds(reader: ImageReader): Promise<Kind[]> {
@@ -98,6 +102,7 @@ async function imageKinds(reader: ImageReader): Promise<Kind[]> {
     Object.entries(kinds).map(async ([name, images]) => ({
       name,
       files: await Promise.all(images.map((each) => each.toBuffer())),
+      filesPerRound: IMAGES_PER_ROUND,
       async decode(file: Buffer) {
         const floats = await reader.decode(`data:image/png;base64,${file.toString('base64')}`, ['image']);
         if (floats.length !== 3 * EDGE * EDGE) throw new Error(`${floats.length} pixels`);
@@ -126,15 +131,15 @@ export async function fuzzDecoders(options: DecoderFuzzOptions): Promise<Decoder
   const counts: DecoderFuzzReport['counts'] = {};
   let findings = 0;
 
-  async function check(kind: Kind, round: number): Promise<void> {
-    const random = randomOf(seed ^ Math.imul(round + 1, 0x9e3779b1));
+  async function check(kind: Kind, number: number): Promise<void> {
+    const random = randomOf(seed ^ Math.imul(number + 1, 0x9e3779b1));
     const pick = () => kind.files[Math.floor(random() * kind.files.length)] ?? Buffer.alloc(0);
     const file = mutated(pick(), pick(), random);
     const count = counts[kind.name] ?? { decoded: 0, refused: 0 };
     counts[kind.name] = count;
     const report = (problem: string) => {
       findings += 1;
-      return onFinding({ kind: kind.name, round, problem, file });
+      return onFinding({ kind: kind.name, number, problem, file });
     };
     try {
       await kind.decode(file);
@@ -151,7 +156,10 @@ export async function fuzzDecoders(options: DecoderFuzzOptions): Promise<Decoder
   const end = performance.now() + seconds * 1000;
   let bytesThen: number | undefined;
   for (let round = 0; round < roundsPerKind || performance.now() < end; round++) {
-    for (const kind of kinds) await check(kind, round);
+    for (const kind of kinds) {
+      const { filesPerRound = 1 } = kind;
+      for (let file = 0; file < filesPerRound; file++) await check(kind, round * filesPerRound + file);
+    }
     bytesThen ??= heldBytes();
   }
   return { counts, findings, grownBytes: heldBytes() - (bytesThen ?? 0) };

@@ -45,7 +45,7 @@ export function mutated(file: Buffer, other: Buffer, random: () => number): Buff
     (bytes) => bytes.subarray(0, below(bytes.length)),
   ];
   let result = file;
-  for (let left = 1 + below(MAX_STEPS); left > 0 && result.length > 0; left--) {
+  for (let left = random() < 0.5 ? 1 : 1 + below(MAX_STEPS); left > 0 && result.length > 0; left--) {
     result = steps[below(steps.length)]?.(result) ?? result;
   }
   return result;
