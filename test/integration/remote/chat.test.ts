@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ChatRequest } from '../../../packages/core/src/engine/engine.ts';
+import { longestAnswer } from '../../../packages/server/src/upstreams/chat/capability.ts';
 import { answerJson, type FakeKind } from '../../fixtures/fake-upstream.ts';
 import { collect, hello, type RemoteBench, remoteBench, textOf } from '../../fixtures/remote-bench.ts';
 
@@ -38,6 +39,26 @@ describe.each(['openai', 'vllm', 'llama-server', 'ollama', 'baobab'] as const)('
 
 describe('an answer that the client wants whole', () => {
   const whole: ChatRequest = { ...hello, wholeAnswer: true };
+
+  it('is not read when it is longer than the context allows', async () => {
+    const content = 'x'.repeat(2 * 1024 * 1024);
+    const answerOf = (text: string) => {
+      const message = { role: 'assistant', content: text };
+      return answerJson(200, { choices: [{ index: 0, finish_reason: 'stop', message }] });
+    };
+    bench = await remoteBench({ upstreams: [{}] });
+    bench.upstreams[0]?.script.push(answerOf(content.slice(0, 1_000_000)), answerOf(content));
+    expect(textOf(await collect(bench.chat(whole)))).toHaveLength(1_000_000);
+    await expect(collect(bench.chat(whole))).rejects.toMatchObject({
+      code: 'model_unavailable',
+      message: expect.stringContaining('unexpected answer'),
+    });
+    // With candidates for each token, and in a longer context, it may be longer.
+    expect(longestAnswer({}, 64)).toBeLessThan(content.length);
+    expect(longestAnswer({ logprobs: { top: 20 } }, 64)).toBeGreaterThan(longestAnswer({}, 64));
+    expect(longestAnswer({}, 131_072)).toBeGreaterThan(content.length);
+    expect(longestAnswer({ logprobs: { top: 20 } }, 10_000_000)).toBe(256 * 1024 * 1024);
+  });
 
   it.each(['openai', 'ollama', 'baobab'] as const)('is asked for whole, with the usage of %s', async (kind) => {
     // In streams it sends no usage.

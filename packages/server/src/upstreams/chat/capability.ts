@@ -181,7 +181,11 @@ class RoutedGeneration {
           return createStreamReader(answer, { call, field, chunks });
         }
         this.#accepted(call, chunks);
-        const answer = await call.fetchJson({ ...message, answersWhenComplete: true });
+        const answer = await call.fetchJson({
+          ...message,
+          answersWhenComplete: true,
+          maxAnswerBytes: longestAnswer(request, route.contextLength),
+        });
         return createWholeReader(answer, { call, field, chunks });
       } catch (error) {
         const wanted =
@@ -203,6 +207,21 @@ class RoutedGeneration {
 function mostSentTokens({ prompt }: ChatRequest, body: string, contextLength: number): number {
   if ('messages' in prompt && prompt.messages.some(({ images }) => images !== undefined)) return contextLength;
   return Math.min(contextLength, Buffer.byteLength(body) + MOST_TEMPLATE_TOKENS);
+}
+
+const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
+/** Ids, usage and what some servers add about the request. */
+const ENVELOPE_BYTES = 1024 * 1024;
+/** A token is a few characters; those of other scripts may be escaped, and servers may send the same text in two fields. */
+const TOKEN_BYTES = 128;
+/** A candidate of a token with its text, bytes and probability. */
+const CANDIDATE_BYTES = 256;
+
+/** Bytes of an answer that is sent whole: it has at most as many tokens as the context. */
+export function longestAnswer({ logprobs }: Pick<ChatRequest, 'logprobs'>, contextLength: number): number {
+  const candidates = logprobs === undefined ? 0 : 1 + logprobs.top;
+  const bytes = ENVELOPE_BYTES + contextLength * (TOKEN_BYTES + candidates * CANDIDATE_BYTES);
+  return Math.min(MAX_ANSWER_BYTES, bytes);
 }
 
 const fieldOf = ({ prompt }: ChatRequest): FieldPath => ['messages' in prompt ? 'messages' : 'prompt'];

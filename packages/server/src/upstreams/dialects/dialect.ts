@@ -22,6 +22,8 @@ export interface UpstreamRequest extends Route {
   accept?: string;
   /** The answer begins only when it is complete, which may take long: only the total timeout applies. */
   answersWhenComplete?: boolean;
+  /** A longer answer fails. */
+  maxAnswerBytes?: number;
   /** The field that errors about the size of the request name. */
   field: FieldPath;
 }

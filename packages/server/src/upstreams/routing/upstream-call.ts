@@ -40,7 +40,7 @@ export interface UpstreamCallDependencies {
 }
 
 const MAX_ERROR_BYTES = 64 * 1024;
-/** 2048 vectors of 4096 numbers in base64 are 45 MB. */
+/** 2048 vectors of 4096 numbers in base64 are 45 MB, in decimals 92 MB and more. */
 const MAX_JSON_BYTES = 256 * 1024 * 1024;
 
 const isGood = (status: number): boolean => status >= 200 && status < 300;
@@ -89,7 +89,7 @@ class RunningCall implements UpstreamCall, Timed {
     try {
       const exchange = this.upstream.transport.exchange(this.#prepare(request), {
         onHead: () => this.answerBegan(),
-        maxBytes: (status) => (isGood(status) ? MAX_JSON_BYTES : MAX_ERROR_BYTES),
+        maxBytes: (status) => (isGood(status) ? (request.maxAnswerBytes ?? MAX_JSON_BYTES) : MAX_ERROR_BYTES),
         tooLong: (limit) => this.#tooLong(limit),
       });
       this.#running = exchange;
