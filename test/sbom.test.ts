@@ -23,6 +23,30 @@ it('lists every locked package that the service runs on, with version, licence a
   );
 });
 
+/** What a product under Apache-2.0 may ship. LGPL: as libraries of their own, which can be replaced. */
+const LICENCES = [
+  ...['0BSD', 'Apache-2.0', 'BlueOak-1.0.0', 'BSD-2-Clause', 'BSD-3-Clause', 'CC-BY-3.0', 'CC0-1.0', 'ISC', 'MIT'],
+  ...['LGPL-3.0-or-later', 'MPL-2.0'],
+];
+
+it('ships no package under another licence than these', () => {
+  const { packages } = read('package-lock.json') as {
+    packages: Record<string, { license?: string; dev?: boolean; link?: boolean }>;
+  };
+  // Our own empty package.
+  const isOwn = (path: string) => !path.includes('node_modules/') || path.endsWith('/vendor/absent');
+  const shipped = Object.entries(packages).filter(([path, { dev, link }]) => !isOwn(path) && !dev && !link);
+  expect(shipped.length).toBeGreaterThan(300);
+  // Of an expression with OR one part is enough, of one with AND all are needed.
+  const isAllowed = (licence: string) =>
+    licence
+      .replace(/[()]/g, '')
+      .split(' OR ')
+      .some((choice) => choice.split(' AND ').every((each) => LICENCES.includes(each)));
+  const others = shipped.filter(([, { license = 'none' }]) => !isAllowed(license));
+  expect(others.map(([path, { license }]) => [path, license])).toEqual([]);
+});
+
 it('encodes scopes and writes licence expressions', () => {
   const packages = {
     '': {},

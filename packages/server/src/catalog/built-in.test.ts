@@ -5,6 +5,14 @@ import { parse } from 'yaml';
 
 const CATALOG = join(import.meta.dirname, '../../../../catalog');
 const COMMIT = /^[0-9a-f]{40}$/;
+const CHECKSUM = /^[0-9a-f]{64}$/;
+/** Neither the commit nor the checksums of these are known. Their files are pinned where they are first fetched. */
+const NOT_PINNED = [
+  'baai/bge-large-en-v1.5.yaml',
+  'mixedbread-ai/mxbai-embed-large-v1.yaml',
+  'mixedbread-ai/mxbai-rerank-xsmall-v1.yaml',
+  'openai/clip-vit-base-patch32.yaml',
+];
 
 interface Source {
   kind: string;
@@ -21,20 +29,23 @@ const files = readdirSync(CATALOG, { recursive: true, encoding: 'utf8' })
   });
 const fromHub = files.filter(({ sources }) => sources.some(({ kind }) => kind === 'hf'));
 
-describe('hub sources of the built-in catalog', () => {
+const isPinned = ({ kind, revision = '', files: parts = [] }: Source): boolean =>
+  (kind === 'hf' && COMMIT.test(revision)) || parts.every(({ sha256 = '' }) => CHECKSUM.test(sha256));
+
+describe('sources of the built-in catalog', () => {
   it('exist', () => {
+    expect(files.length).toBeGreaterThan(40);
     expect(fromHub.length).toBeGreaterThan(5);
   });
 
-  it.each(fromHub)(
-    '$name has a commit, a checksum of its weights, or says that it is not pinned',
-    ({ text, sources }) => {
-      for (const { revision = '', files: parts = [] } of sources) {
-        const weights = parts.filter(({ as }) => /\.(gguf|onnx)$/.test(as));
-        expect(weights).not.toEqual([]);
-        const isPinned = COMMIT.test(revision) || weights.every(({ sha256 }) => sha256 !== undefined);
-        expect(text.includes('# Not pinned:')).toBe(!isPinned);
-      }
-    },
-  );
+  it('have a commit or a checksum of every file, but for known exceptions, which say so', () => {
+    const notPinned = files.filter(({ sources }) => !sources.every(isPinned)).map(({ name }) => name);
+    expect(notPinned.toSorted()).toEqual(NOT_PINNED);
+    expect(files.filter(({ text }) => text.includes('# Not pinned:')).map(({ name }) => name)).toEqual(notPinned);
+  });
+
+  it('say whether a commit is not known', () => {
+    const onBranch = fromHub.filter(({ sources }) => sources.some(({ revision = '' }) => !COMMIT.test(revision)));
+    expect(onBranch.filter(({ text }) => !/# (Not pinned: t|T)he commit is not known/.test(text))).toEqual([]);
+  });
 });
