@@ -83,7 +83,7 @@ async function inspect(source: string, options: AddOptions, { config, env, signa
   if (location.kind === 'path') return draftLocalModel(location.path, options, drivers);
   if (location.kind === 'upstream') {
     const apiKey = options.apiKeyFile === undefined ? undefined : (await readFile(options.apiKeyFile, 'utf8')).trim();
-    return draftUpstreamModel(location.url, options, { fetch, apiKey, signal });
+    return draftUpstreamModel(location.url, options, { apiKey, signal });
   }
   const { fetch: send, close } = createProxyFetch(env);
   try {

@@ -25,6 +25,11 @@ export const UpstreamSchema = Type.Object(
       Type.String({ minLength: 1, description: 'Sent as a bearer token to this upstream; read from this file' }),
     ),
     region: Type.Optional(Type.String({ description: 'Region of the upstream; that of this server by default' })),
+    allowLinkLocal: Type.Optional(
+      Type.Boolean({
+        description: 'It may be at a link-local address (169.254.0.0/16, fe80::/10) or at that of a metadata service',
+      }),
+    ),
     maxConcurrency: Type.Integer({ minimum: 1, default: 64, description: 'Requests at a time' }),
     weight: Type.Optional(
       Type.Number({

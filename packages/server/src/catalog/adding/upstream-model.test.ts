@@ -1,3 +1,5 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type LocalServer, startLocalServer } from './testing/local-server.ts';
 import { draftUpstreamModel } from './upstream-model.ts';
@@ -37,7 +39,7 @@ describe('an upstream', () => {
     ],
   ])('%s is recognised', async (kind, answers, slug, contextLength) => {
     const url = await serve(answers);
-    const { entry, upstream } = await draftUpstreamModel(url, {}, { fetch });
+    const { entry, upstream } = await draftUpstreamModel(url, {}, {});
     expect(entry).toMatchObject({ slug, modality: 'chat', context_length: contextLength });
     expect(upstream).toMatchObject({ model: slug, url, kind });
   });
@@ -47,7 +49,7 @@ describe('an upstream', () => {
     ['ollama', { ...listed({ id: 'm' }), '/api/version': {}, '/api/show': { capabilities: ['completion', 'vision'] } }],
     ['baobab', listed({ id: 'a/m', modality: 'chat', context_length: 8, capabilities: { vision: true } })],
   ])('%s tells that its model takes images', async (kind, answers) => {
-    const { entry, upstream } = await draftUpstreamModel(await serve(answers), {}, { fetch });
+    const { entry, upstream } = await draftUpstreamModel(await serve(answers), {}, {});
     expect([upstream?.kind, entry.capabilities]).toEqual([kind, { vision: true }]);
   });
 
@@ -61,7 +63,7 @@ describe('an upstream', () => {
       '/api/show': { capabilities: ['completion'], model_info: { 'llama.context_length': 131_072 }, parameters },
       '/api/ps': { models: [] },
     });
-    const draft = await draftUpstreamModel(url, {}, { fetch });
+    const draft = await draftUpstreamModel(url, {}, {});
     expect(draft.entry.context_length).toBe(contextLength);
     expect(draft.notes).toHaveLength(notes);
   });
@@ -73,12 +75,12 @@ describe('an upstream', () => {
       '/api/show': { capabilities: ['completion'], model_info: { 'llama.embedding_length': 576 } },
     };
     const options = { name: 'smollm2', modality: 'embedding' as const };
-    await expect(draftUpstreamModel(await serve(answers), options, { fetch })).rejects.toThrow(
+    await expect(draftUpstreamModel(await serve(answers), options, {})).rejects.toThrow(
       /runs 'smollm2:latest' as a chat model and makes no embeddings/,
     );
     // Older versions do.
     const able = { ...answers, '/v1/embeddings': { data: [{ embedding: [0, 0, 0] }] } };
-    const { entry } = await draftUpstreamModel(await serve(able), options, { fetch });
+    const { entry } = await draftUpstreamModel(await serve(able), options, {});
     expect(entry).toMatchObject({ modality: 'embedding', dimensions: 3 });
   });
 
@@ -87,15 +89,15 @@ describe('an upstream', () => {
       '/info': { model_id: 'BAAI/bge-m3', model_type: { embedding: { pooling: 'cls' } }, max_input_length: 8192 },
       '/v1/embeddings': { data: [{ embedding: [0, 0, 0] }] },
     });
-    const { entry, upstream } = await draftUpstreamModel(url, {}, { fetch });
+    const { entry, upstream } = await draftUpstreamModel(url, {}, {});
     expect(entry).toMatchObject({ slug: 'baai/bge-m3', modality: 'embedding', dimensions: 3, context_length: 8192 });
     expect(upstream).toMatchObject({ kind: 'tei', name: 'BAAI/bge-m3' });
   });
 
   it('with several models wants a name, and lists them', async () => {
     const url = await serve(listed({ id: 'a' }, { id: 'b' }, { id: 'c', status: 'unavailable' }));
-    await expect(draftUpstreamModel(url, {}, { fetch })).rejects.toThrow(/add --name with one of: a, b$/);
-    expect((await draftUpstreamModel(url, { name: 'b' }, { fetch })).upstream).toMatchObject({
+    await expect(draftUpstreamModel(url, {}, {})).rejects.toThrow(/add --name with one of: a, b$/);
+    expect((await draftUpstreamModel(url, { name: 'b' }, {})).upstream).toMatchObject({
       name: 'b',
       kind: 'openai',
     });
@@ -103,14 +105,51 @@ describe('an upstream', () => {
 
   it('of Ollama may be named without the tag `latest`', async () => {
     const url = await serve(listed({ id: 'qwen3:8b' }, { id: 'qwen3:latest' }));
-    const draft = (name: string) => draftUpstreamModel(url, { name }, { fetch });
+    const draft = (name: string) => draftUpstreamModel(url, { name }, {});
     expect((await draft('qwen3')).upstream?.name).toBe('qwen3:latest');
     expect((await draft('qwen3:8b')).upstream?.name).toBe('qwen3:8b');
     await expect(draft('qwen')).rejects.toThrow("has no model 'qwen'; it has: qwen3:8b, qwen3:latest");
   });
 
   it('that cannot be reached is named', async () => {
-    await expect(draftUpstreamModel('http://127.0.0.1:9/v1', {}, { fetch })).rejects.toThrow('http://127.0.0.1:9/v1');
+    await expect(draftUpstreamModel('http://127.0.0.1:9/v1', {}, {})).rejects.toThrow('http://127.0.0.1:9/v1');
+  });
+
+  it('gives one message for a closed port, another service, a redirect and too long an answer', async () => {
+    const elsewhere = await serve(listed({ id: 'm' }));
+    const moved = createServer((_request, response) =>
+      response.writeHead(302, { location: `${elsewhere}/models` }).end(),
+    );
+    const long = createServer((_request, response) => {
+      response.writeHead(200);
+      const write = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(65_536, ' ')));
+      };
+      response.on('drain', write);
+      write();
+    });
+    const urls = ['http://127.0.0.1:9/v1', await serve({}), await serve({ '/v1/models': Buffer.from('SSH-2.0') })];
+    for (const server of [moved, long]) {
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      open.push({ address: '', requests: [], close: () => server.closeAllConnections() ?? server.close() });
+      urls.push(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`);
+    }
+    for (const url of urls) {
+      const error = await draftUpstreamModel(url, {}, {}).catch((thrown: unknown) => thrown);
+      expect((error as Error).message).toBe(`${url} cannot be reached, or its /models lists no models`);
+      expect((error as Error).cause).toBeInstanceOf(Error);
+    }
+  });
+
+  it.each([
+    'http://169.254.169.254/v1',
+    'http://0xa9fea9fe/v1',
+    'http://[fe80::1]:8000/v1',
+    'http://[::ffff:169.254.169.254]/v1',
+    'http://[fd00:ec2::254]/v1',
+    'https://100.100.100.200/v1',
+  ])('is not asked at %s', async (url) => {
+    await expect(draftUpstreamModel(url, {}, {})).rejects.toThrow('is a link-local address or a metadata service');
   });
 
   it('llama-server has the context of one request, and a slug without the path of its file', async () => {
@@ -119,7 +158,7 @@ describe('an upstream', () => {
       '/props': { default_generation_settings: { n_ctx: 2048 } },
       '/v1/embeddings': 501,
     });
-    const { entry, upstream } = await draftUpstreamModel(url, {}, { fetch });
+    const { entry, upstream } = await draftUpstreamModel(url, {}, {});
     expect(entry).toMatchObject({ slug: 'local/tiny-chat', modality: 'chat', context_length: 2048 });
     expect(entry.description).toBe('Tiny Chat, served by llama-server');
     expect(upstream).toMatchObject({ kind: 'llama-server', name: '/srv/models/Tiny Chat.gguf' });
@@ -130,7 +169,7 @@ describe('an upstream', () => {
       ...listed({ id: 'acme/secret', owned_by: 'vllm', max_model_len: 512 }),
       '/v1/embeddings': { data: [{ embedding: [0, 0, 0, 0] }] },
     });
-    expect((await draftUpstreamModel(url, {}, { fetch })).entry).toMatchObject({
+    expect((await draftUpstreamModel(url, {}, {})).entry).toMatchObject({
       modality: 'embedding',
       dimensions: 4,
     });
@@ -138,6 +177,6 @@ describe('an upstream', () => {
 
   it('that still loads its model is not taken for an empty one', async () => {
     const url = await serve({ '/v1/models': 503 });
-    await expect(draftUpstreamModel(url, {}, { fetch })).rejects.toThrow('is not ready (503)');
+    await expect(draftUpstreamModel(url, {}, {})).rejects.toThrow('is not ready (503)');
   });
 });

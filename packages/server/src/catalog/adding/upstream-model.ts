@@ -1,42 +1,63 @@
 import type { ListedModel, ModelFacts } from '../../upstreams/dialects/dialect.ts';
 import { dialectOf, UPSTREAM_KINDS, type UpstreamKind } from '../../upstreams/dialects/dialects.ts';
+import { LinkLocalError } from '../../upstreams/transport/link-local.ts';
+import { createTransport } from '../../upstreams/transport/transport.ts';
 import { type AddOptions, type ModelDraft, modalityFromName, withoutUndefined } from './draft.ts';
 import { AddError, slugFrom } from './reference.ts';
 
 export interface UpstreamConnection {
-  fetch: typeof fetch;
   apiKey?: string | undefined;
   signal?: AbortSignal | undefined;
 }
 
 type Json = Record<string, unknown>;
 const TIMEOUT_MS = 10_000;
+/** The catalogs of the largest services have one megabyte. */
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null;
 
-function client(url: string, { fetch: send, apiKey, signal }: UpstreamConnection) {
+/** Follows no redirects, reads answers up to a limit, and connects to no link-local address. */
+function client(url: string, { apiKey, signal }: UpstreamConnection) {
+  const base = new URL(url);
+  const transport = createTransport({ origin: base, connectTimeoutMs: TIMEOUT_MS });
   const headers = {
     'content-type': 'application/json',
     ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
   };
   async function call(address: string, body?: object): Promise<{ status: number; json: unknown }> {
-    const answer = await send(address, {
-      headers,
-      signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(signal ? [signal] : [])]),
-      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
-    });
-    const text = await answer.text();
+    const ended = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(signal ? [signal] : [])]);
+    ended.throwIfAborted();
+    const { pathname, search } = new URL(address);
+    const running = transport.exchange(
+      {
+        ...(body === undefined ? { method: 'GET' } : { method: 'POST', body: JSON.stringify(body) }),
+        path: pathname + search,
+        headers,
+      },
+      {
+        maxBytes: () => MAX_ANSWER_BYTES,
+        tooLong: (limit) => new Error(`its answer is longer than ${limit} bytes`),
+      },
+    );
+    const onAbort = () => running.abort(ended.reason);
+    ended.addEventListener('abort', onAbort);
+    const { status, text } = await running.answer.finally(() => ended.removeEventListener('abort', onAbort));
     try {
-      return { status: answer.status, json: JSON.parse(text) };
+      return { status, json: JSON.parse(text) };
     } catch {
-      return { status: answer.status, json: undefined };
+      return { status, json: undefined };
     }
   }
   const root = url.replace(/\/v1$/, '');
   return {
     call,
+    close: transport.close,
     /** The answer of an endpoint that only some servers have. */
     async probe(path: string, body?: object): Promise<Json | undefined> {
-      const { status, json } = await call(`${root}${path}`, body).catch(() => ({ status: 0, json: undefined }));
+      const { status, json } = await call(`${root}${path}`, body).catch((error: unknown) => {
+        if (error instanceof LinkLocalError) throw refusal(url, error);
+        return { status: 0, json: undefined };
+      });
       return status === 200 && isJson(json) ? json : undefined;
     },
   };
@@ -44,20 +65,27 @@ function client(url: string, { fetch: send, apiKey, signal }: UpstreamConnection
 
 type Client = ReturnType<typeof client>;
 
-async function listModels(url: string, { call }: Client): Promise<ListedModel[]> {
-  let answer: Awaited<ReturnType<Client['call']>>;
-  try {
-    answer = await call(`${url}/models`);
-  } catch (error) {
-    const { cause, message } = error as Error;
-    throw new AddError(`${url} cannot be reached: ${(cause as Error | undefined)?.message ?? message}`);
+/** Does not say whether something listens there that is no such server: it may be inside a network that the caller cannot reach. */
+function refusal(url: string, error: Error): AddError {
+  if (error instanceof LinkLocalError) {
+    const hint = "an entry of 'upstreams' in baobab.yaml may have it, with allow_link_local: true";
+    return new AddError(`${url} is a link-local address or a metadata service; ${hint}`);
   }
+  return new AddError(`${url} cannot be reached, or its /models lists no models`, { cause: error });
+}
+
+async function listModels(url: string, { call }: Client): Promise<ListedModel[]> {
+  const answer = await call(`${url}/models`).catch((error: Error) => {
+    throw refusal(url, error);
+  });
   if (answer.status === 401 || answer.status === 403) {
     throw new AddError(`${url} requires a key; put it into a file and add --upstream-key-file FILE`);
   }
   if (answer.status === 503) throw new AddError(`${url} is not ready (503): wait until it has loaded its model`);
   const { data } = isJson(answer.json) ? answer.json : {};
-  return Array.isArray(data) ? data.filter((each): each is ListedModel => typeof each?.id === 'string') : [];
+  const models = Array.isArray(data) ? data.filter((each): each is ListedModel => typeof each?.id === 'string') : [];
+  if (models.length === 0) throw refusal(url, new Error(`it answers ${answer.status}, without models`));
+  return models;
 }
 
 /** llama-server names a model by the path of its file. */
@@ -80,7 +108,6 @@ async function vectorLength(url: string, name: string, { call }: Client): Promis
 }
 
 function choose(models: readonly ListedModel[], url: string, name: string | undefined): ListedModel {
-  if (models.length === 0) throw new AddError(`${url}/models lists no models`);
   const only = models.length === 1 ? models[0] : undefined;
   // Ollama lists the tag `latest`, which its users leave out.
   const byName = (tag = '') => models.find(({ id }) => id === `${name}${tag}`);
@@ -115,6 +142,14 @@ export async function draftUpstreamModel(
   connection: UpstreamConnection,
 ): Promise<ModelDraft> {
   const upstream = client(url, connection);
+  try {
+    return await describe(url, options, upstream);
+  } finally {
+    upstream.close();
+  }
+}
+
+async function describe(url: string, options: AddOptions, upstream: Client): Promise<ModelDraft> {
   let chosen: Promise<ListedModel> | undefined;
   const listed = () => {
     chosen ??= listModels(url, upstream).then((models) => choose(models, url, options.name));

@@ -85,7 +85,9 @@ export async function addToCatalog(source: string, values: AddValues, context: C
     }
     return entry.slug;
   } catch (error) {
-    throw error instanceof AddError ? new CommandFailed(`cannot add it: ${error.message}`) : error;
+    if (!(error instanceof AddError)) throw error;
+    const detail = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+    throw new CommandFailed(`cannot add it: ${error.message}${detail}`);
   }
 }
 

@@ -96,6 +96,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
   const transport = createTransport({
     origin: base,
     connectTimeoutMs: settings.connectTimeoutMs,
+    allowLinkLocal: settings.allowLinkLocal,
     lookup: dependencies.endpoint?.ip === undefined ? undefined : fixedLookup(dependencies.endpoint.ip),
   });
   const breaker = createBreaker(clock);

@@ -16,7 +16,10 @@ export interface ConnectionPool {
   close(): void;
 }
 
-export type ConnectionPoolOptions = Pick<ConnectionOptions, 'origin' | 'connectTimeoutMs' | 'lookup'>;
+export type ConnectionPoolOptions = Pick<
+  ConnectionOptions,
+  'origin' | 'connectTimeoutMs' | 'lookup' | 'allowLinkLocal'
+>;
 
 interface IdleConnection {
   connection: Connection;
@@ -29,7 +32,12 @@ const SWEEP_MS = 4_000;
 /** Closing a thousand at once would block the event loop for ten milliseconds and more. */
 const CLOSED_AT_ONCE = 50;
 
-export function createConnectionPool({ origin, connectTimeoutMs, lookup }: ConnectionPoolOptions): ConnectionPool {
+export function createConnectionPool({
+  origin,
+  connectTimeoutMs,
+  lookup,
+  allowLinkLocal,
+}: ConnectionPoolOptions): ConnectionPool {
   /** With the time for which each was idle before its last request. */
   const all = new Map<Connection, number>();
   /** The most recently used connection is last. */
@@ -43,6 +51,7 @@ export function createConnectionPool({ origin, connectTimeoutMs, lookup }: Conne
     origin,
     connectTimeoutMs,
     lookup,
+    allowLinkLocal,
     parseHead: createHeadParser(),
     onIdle(connection, keepMs) {
       idle.push({ connection, since: performance.now(), keepMs });

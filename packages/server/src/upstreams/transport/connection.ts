@@ -1,12 +1,15 @@
-import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type LookupFunction, Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { AnswerHead } from './answer-head.ts';
 import { type AnswerParser, type AnswerSink, createAnswerParser } from './answer-parser.ts';
+import { isLinkLocal, LinkLocalError, withoutLinkLocal } from './link-local.ts';
 
 export interface ConnectionOptions {
   origin: URL;
   connectTimeoutMs: number;
   lookup?: LookupFunction | undefined;
+  /** It may be at an address such as that of a cloud's metadata service. */
+  allowLinkLocal?: boolean | undefined;
   parseHead(text: string): AnswerHead;
   /** An answer is complete, and the connection can be used again within `keepMs`, if the other side says how long. */
   onIdle(connection: Connection, keepMs: number | undefined): void;
@@ -150,8 +153,10 @@ class SocketConnection implements Connection, AnswerSink {
 const isSecure = ({ origin }: ConnectionOptions): boolean => origin.protocol === 'https:';
 
 function openSocket(options: ConnectionOptions, read: (bytes: Buffer) => void): Socket {
-  const { origin, lookup } = options;
+  const { origin, allowLinkLocal = false } = options;
   const host = origin.hostname.replace(/^\[|\]$/g, '');
+  if (!allowLinkLocal && isLinkLocal(host)) return new Socket().destroy(new LinkLocalError(host));
+  const lookup = allowLinkLocal ? options.lookup : withoutLinkLocal(options.lookup);
   const target = {
     host,
     port: Number(origin.port || (isSecure(options) ? 443 : 80)),
