@@ -28,22 +28,23 @@ export default defineConfig({
     reporters: ['default', './scripts/count-reporter.ts'],
     sequence: { sequencer: SlowFilesFirst },
     projects: [
+      // One worker for many files, where they bring no native code into it: to import the server takes two seconds of a core.
       {
         extends: true,
-        test: {
-          name: 'unit',
-          include: ['packages/*/src/**/*.test.ts'],
-          // One worker for many files: starting one for each takes longer than most of them run.
-          isolate: false,
-        },
+        test: { name: 'unit', include: ['packages/*/src/**/*.test.ts'], isolate: false },
       },
       {
         extends: true,
         test: {
           name: 'integration',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/acceptance/**'],
+          exclude: ['test/acceptance/**', 'test/models/**'],
+          isolate: false,
         },
+      },
+      {
+        extends: true,
+        test: { name: 'models', include: ['test/models/**/*.test.ts'] },
       },
       {
         extends: true,
