@@ -4,20 +4,17 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI, { NotFoundError, toFile } from 'openai';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { type RunningServer, startServer } from './start-server.ts';
 
-let dataDir: string;
 let server: RunningServer;
 let client: OpenAI;
 async function start(): Promise<void> {
   server = await startServer({ dataDir, env: { BAOBAB_LOG_LEVEL: 'warn' } });
   client = new OpenAI({ apiKey: server.apiKey, baseURL: `${server.address}/v1`, maxRetries: 0 });
 }
-beforeAll(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'baobab-files-'));
-  await start();
-});
+const dataDir = await mkdtemp(join(tmpdir(), 'baobab-files-'));
+await start();
 afterAll(async () => {
   await server.stop();
   await rm(dataDir, { recursive: true, force: true });

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import OpenAI, { AuthenticationError, BadRequestError, NotFoundError, PermissionDeniedError } from 'openai';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { openAccount, type SharedAccount } from './shared-account.ts';
+import { describe, expect, it } from 'vitest';
+import { openAccount } from './shared-account.ts';
 
 const SLUG = 'baai/bge-small-en-v1.5';
 const schemas = JSON.parse(readFileSync(join(import.meta.dirname, '../fixtures/openai-schemas/models.json'), 'utf8'));
@@ -14,18 +14,14 @@ function expectOfficial(name: 'Model' | 'ListModelsResponse' | 'ErrorResponse', 
   expect(valid, official.errorsText()).toBe(true);
 }
 
-let server: SharedAccount;
-let client: OpenAI;
 const connect = (apiKey: string) => new OpenAI({ baseURL: `${server.address}/v1`, apiKey, maxRetries: 0 });
 const raw = async (path: string) => {
   const answer = await fetch(`${server.address}${path}`, { headers: { authorization: `Bearer ${server.apiKey}` } });
   return { status: answer.status, body: JSON.parse(await answer.text()), headers: answer.headers };
 };
 
-beforeAll(async () => {
-  server = await openAccount();
-  client = connect(server.adminKey);
-});
+const server = await openAccount();
+const client = connect(server.adminKey);
 
 describe('the list of models', () => {
   it('is what the official client and schema expect', async () => {

@@ -1,16 +1,13 @@
 import { globSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type RunningServer, startServer } from './start-server.ts';
+import { afterAll, expect, it } from 'vitest';
+import { startServer } from './start-server.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const page = readFileSync(join(ROOT, 'docs/operating.md'), 'utf8');
 
-let server: RunningServer;
-beforeAll(async () => {
-  server = await startServer();
-});
+const server = await startServer();
 afterAll(() => server.stop());
 
 /** Node's own are many, and listed by their prefix. */

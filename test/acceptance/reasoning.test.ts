@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { copyWithTemplate } from '../fixtures/gguf-template.ts';
 import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
 import { weights } from '../models/weights.ts';
-import { type RunningServer, startServer } from './start-server.ts';
+import { startServer } from './start-server.ts';
 
 /**
  * No small reasoning model comes from a package registry. SmolLM2 thinks before it answers when its template shows it how, and opens
@@ -29,22 +29,21 @@ const TEMPLATE = [
 const MODEL = 'acme/thinker';
 const question = { role: 'user' as const, content: 'What is 3+3?' };
 
-let directory: string;
-let server: RunningServer;
-let openai: OpenAI;
-let anthropic: Anthropic;
 const recorded = recordingFetch();
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-reasoning-'));
-  const path = join(directory, 'thinker.gguf');
-  const source = await weights('huggingfacetb/smollm2-135m-instruct');
-  await copyWithTemplate(join(source.directory, 'model.gguf'), path, TEMPLATE);
-  const entry = { slug: MODEL, modality: 'chat', created: '2026-11-01', source: { kind: 'file', path } };
-  await writeFile(join(directory, 'thinker.yaml'), stringify(entry));
-  server = await startServer({ env: { BAOBAB_CATALOG_DIR: directory } });
-  openai = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: server.apiKey, fetch: recorded.fetch, maxRetries: 0 });
-  anthropic = new Anthropic({ baseURL: server.address, apiKey: server.apiKey, maxRetries: 0 });
+const directory = await mkdtemp(join(tmpdir(), 'baobab-reasoning-'));
+const path = join(directory, 'thinker.gguf');
+const source = await weights('huggingfacetb/smollm2-135m-instruct');
+await copyWithTemplate(join(source.directory, 'model.gguf'), path, TEMPLATE);
+const entry = { slug: MODEL, modality: 'chat', created: '2026-11-01', source: { kind: 'file', path } };
+await writeFile(join(directory, 'thinker.yaml'), stringify(entry));
+const server = await startServer({ env: { BAOBAB_CATALOG_DIR: directory } });
+const openai = new OpenAI({
+  baseURL: `${server.address}/v1`,
+  apiKey: server.apiKey,
+  fetch: recorded.fetch,
+  maxRetries: 0,
 });
+const anthropic = new Anthropic({ baseURL: server.address, apiKey: server.apiKey, maxRetries: 0 });
 afterAll(async () => {
   await server.stop();
   await rm(directory, { recursive: true, force: true });

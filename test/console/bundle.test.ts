@@ -1,19 +1,14 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { buildConsole, type ConsoleFile } from '../../packages/console/src/build.ts';
+import { afterAll, expect, it } from 'vitest';
+import { buildConsole } from '../../packages/console/src/build.ts';
 
 const MOST_COMPRESSED_BYTES = 250_000;
 const MOST_BYTES_AT_FIRST = 60_000;
 
-let folder: string;
-let files: ConsoleFile[];
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'baobab-console-'));
-  files = await buildConsole(folder);
-});
+const folder = await mkdtemp(join(tmpdir(), 'baobab-console-'));
+const files = await buildConsole(folder);
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 it('is under 250 kB compressed in all', () => {

@@ -1,14 +1,11 @@
 import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { createDiskBlobStore } from '../../packages/server/src/adapters/blobs/disk.ts';
 import { blobsContract } from './blobs.ts';
 
-let directory: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-blobs-'));
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-blobs-'));
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 const open = async () => createDiskBlobStore({ directory, now: Date.now });

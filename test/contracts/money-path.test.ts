@@ -3,12 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import type { Consumption } from '../../packages/core/src/domain/measures.ts';
 import { usdNumber } from '../../packages/core/src/domain/money.ts';
 import { costNanoUsd } from '../../packages/core/src/domain/pricing.ts';
 import { createMemoryCounters } from '../../packages/server/src/adapters/counters/memory.ts';
-import { openStore, type Store } from '../../packages/server/src/adapters/store.ts';
+import { openStore } from '../../packages/server/src/adapters/store.ts';
 import { createLimits } from '../../packages/server/src/inference/limits/limits.ts';
 import { createMetering } from '../../packages/server/src/metering/metering.ts';
 import { createUsage } from '../../packages/server/src/services/usage/usage.ts';
@@ -33,13 +33,9 @@ const defaults = {
   budgetWarningPercent: 80,
 };
 
-let directory: string;
-let store: Store;
 let accounts = 0;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-money-'));
-  store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.db') });
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-money-'));
+const store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.db') });
 afterAll(async () => {
   await store.close();
   await rm(directory, { recursive: true, force: true });

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll } from 'vitest';
 import { openStore } from '../../packages/server/src/adapters/store.ts';
 import { backgroundRunsContract } from './background-runs.ts';
 import { batchSlicesContract } from './batch-slices.ts';
@@ -9,10 +9,7 @@ import { batchesContract } from './batches.ts';
 import { filesContract } from './files.ts';
 import { responsesContract } from './responses.ts';
 
-let directory: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-sqlite-files-'));
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-sqlite-files-'));
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 filesContract('sqlite', () => openStore({ kind: 'sqlite', path: join(directory, 'files.db') }));

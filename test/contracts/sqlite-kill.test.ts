@@ -2,17 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { acquireDataDirLock } from '../../packages/server/src/adapters/data-dir-lock.ts';
 import { openStore } from '../../packages/server/src/adapters/store.ts';
 import { runAndKill } from './child.ts';
 
 const ROUNDS = 5;
 
-let directory: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-kill-'));
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-kill-'));
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 /** True for the n-th line with this start, n by chance. */

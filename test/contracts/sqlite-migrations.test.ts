@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { BUCKETS } from '../../packages/core/src/domain/usage-window.ts';
 import { INITIAL_MEASURES, runAll } from '../../packages/server/src/adapters/sql/shared/initial-tables.ts';
 import type { SchemaMigration } from '../../packages/server/src/adapters/sql/shared/migrator.ts';
@@ -13,10 +13,7 @@ import { openStore } from '../../packages/server/src/adapters/store.ts';
 import { ledgerRow } from './ledger.ts';
 import { SCAN_SQL, type ScannedRow, scannedReport } from './usage-sums.ts';
 
-let directory: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-migrations-'));
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-migrations-'));
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 /** A row whose writer does not add it to the sums. */

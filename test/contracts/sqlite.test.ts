@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { BUCKETS } from '../../packages/core/src/domain/usage-window.ts';
 import { acquireDataDirLock } from '../../packages/server/src/adapters/data-dir-lock.ts';
 import { auditListQuery } from '../../packages/server/src/adapters/sql/shared/audit/audit-log.ts';
@@ -23,12 +23,9 @@ import { requestTextsContract } from './request-texts.ts';
 import { sessionsContract } from './sessions.ts';
 import { SCAN_SQL, type ScannedRow, usageSumsContract } from './usage-sums.ts';
 
-let directory: string;
 let files = 0;
 const freshPath = () => join(directory, `${files++}`, 'baobab.db');
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-sqlite-'));
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-sqlite-'));
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 const open = () => openStore({ kind: 'sqlite', path: freshPath() });

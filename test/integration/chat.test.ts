@@ -3,10 +3,10 @@ import type { Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import OpenAI from 'openai';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { answerJson, hangUp } from '../fixtures/fake-upstream.ts';
 import { eventData, recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
-import { CHAT, type HttpBed, KEY, startHttpBed } from './http/bed.ts';
+import { CHAT, KEY, startHttpBed } from './http/bed.ts';
 
 /** More than the upstream takes at a time, so that some of them wait. */
 const STREAMS = 100;
@@ -16,13 +16,9 @@ const ask = { model: CHAT, messages: [{ role: 'user' as const, content: 'Hi' }] 
 setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');
 
-let bed: HttpBed;
-let openai: OpenAI;
 const recorded = recordingFetch();
-beforeAll(async () => {
-  bed = await startHttpBed();
-  openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, fetch: recorded.fetch, maxRetries: 0 });
-});
+const bed = await startHttpBed();
+const openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, fetch: recorded.fetch, maxRetries: 0 });
 afterAll(() => bed[Symbol.asyncDispose]());
 afterEach(() => {
   Object.assign(bed.chat.behaviour, { words: WORDS, stallAfterChunks: undefined, cutAfterChunks: undefined });

@@ -1,20 +1,15 @@
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { zodTextFormat } from 'openai/helpers/zod';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { silence } from '../fixtures/fake-upstream.ts';
 import { answering } from '../fixtures/scripted-model.ts';
-import { CHAT, type HttpBed, KEY, startHttpBed } from './http/bed.ts';
+import { CHAT, KEY, startHttpBed } from './http/bed.ts';
 
-let bed: HttpBed;
-let openai: OpenAI;
-let anthropic: Anthropic;
-beforeAll(async () => {
-  bed = await startHttpBed();
-  openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, maxRetries: 0 });
-  anthropic = new Anthropic({ baseURL: bed.address, apiKey: KEY, maxRetries: 0 });
-});
+const bed = await startHttpBed();
+const openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, maxRetries: 0 });
+const anthropic = new Anthropic({ baseURL: bed.address, apiKey: KEY, maxRetries: 0 });
 afterAll(() => bed[Symbol.asyncDispose]());
 
 type Calls = Record<string, () => Promise<unknown>>;

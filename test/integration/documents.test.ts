@@ -1,21 +1,17 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { bombPdf, imagePdf, lockedPdf, longPdf, pdfUrl, textPdf } from '../fixtures/pdf.ts';
-import { CHAT, EMBEDDING, type HttpBed, startHttpBed } from './http/bed.ts';
+import { CHAT, EMBEDDING, startHttpBed } from './http/bed.ts';
 
 const VISION = 'google/gemma-3-4b-it';
 const TALE = 'Once there was a baobab.';
 
-let model: FakeUpstream;
-let bed: HttpBed;
-beforeAll(async () => {
-  model = await startFakeUpstream('vllm');
-  bed = await startHttpBed({
-    documents: { max_per_request: 3, max_bytes: 1_000_000, max_pages: 4, max_characters: 20_000, readers: 2 },
-    // Shorter than a reader needs for a bomb: one that waits for another bomb is told what is wrong with it all the same.
-    engines: { queue_timeout_seconds: 1 },
-    upstreams: [CHAT, VISION, EMBEDDING].map((slug) => ({ model: slug, url: model.url, kind: 'vllm' })),
-  });
+const model = await startFakeUpstream('vllm');
+const bed = await startHttpBed({
+  documents: { max_per_request: 3, max_bytes: 1_000_000, max_pages: 4, max_characters: 20_000, readers: 2 },
+  // Shorter than a reader needs for a bomb: one that waits for another bomb is told what is wrong with it all the same.
+  engines: { queue_timeout_seconds: 1 },
+  upstreams: [CHAT, VISION, EMBEDDING].map((slug) => ({ model: slug, url: model.url, kind: 'vllm' })),
 });
 afterAll(async () => {
   await bed[Symbol.asyncDispose]();

@@ -1,10 +1,10 @@
 import { OpenAIEmbeddings } from '@langchain/openai';
 import OpenAI from 'openai';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { countFakeTokens, fakeVector } from '../fixtures/fake-encoder.ts';
-import { type FakeUpstream, silence, startFakeUpstream } from '../fixtures/fake-upstream.ts';
+import { silence, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { recordingFetch } from '../fixtures/openai-schemas/recording-fetch.ts';
-import { EMBEDDING, type HttpBed, KEY, startHttpBed } from './http/bed.ts';
+import { EMBEDDING, KEY, startHttpBed } from './http/bed.ts';
 
 /** A model that another upstream serves, in another region. */
 const OTHER = 'intfloat/e5-mistral-7b-instruct';
@@ -16,22 +16,16 @@ function unit(vector: readonly number[]): number[] {
   return vector.map((value) => value / length);
 }
 
-let first: FakeUpstream;
-let second: FakeUpstream;
-let bed: HttpBed;
-let openai: OpenAI;
 const recorded = recordingFetch();
-beforeAll(async () => {
-  first = await startFakeUpstream('tei', { dimensions: 1024, contextLength: 8192 });
-  second = await startFakeUpstream('vllm', { dimensions: 4096, contextLength: 4096 });
-  bed = await startHttpBed({
-    upstreams: [
-      { model: EMBEDDING, url: first.url, kind: 'tei' },
-      { model: OTHER, url: second.url, kind: 'vllm', region: 'nairobi' },
-    ],
-  });
-  openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, fetch: recorded.fetch, maxRetries: 0 });
+const first = await startFakeUpstream('tei', { dimensions: 1024, contextLength: 8192 });
+const second = await startFakeUpstream('vllm', { dimensions: 4096, contextLength: 4096 });
+const bed = await startHttpBed({
+  upstreams: [
+    { model: EMBEDDING, url: first.url, kind: 'tei' },
+    { model: OTHER, url: second.url, kind: 'vllm', region: 'nairobi' },
+  ],
 });
+const openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, fetch: recorded.fetch, maxRetries: 0 });
 afterAll(async () => {
   await bed[Symbol.asyncDispose]();
   await Promise.all([first.close(), second.close()]);

@@ -1,6 +1,6 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
-import { CHAT, EMBEDDING, type HttpBed, startHttpBed } from './http/bed.ts';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { startFakeUpstream } from '../fixtures/fake-upstream.ts';
+import { CHAT, EMBEDDING, startHttpBed } from './http/bed.ts';
 
 const VISION = 'google/gemma-3-4b-it';
 const CLIP = 'jinaai/jina-clip-v2';
@@ -19,29 +19,21 @@ function dataUrl(image: Buffer): string {
   return `data:image/png;base64,${image.toString('base64')}`;
 }
 
-let seeing: FakeUpstream;
-let blind: FakeUpstream;
-let clip: FakeUpstream;
-let clipAtVllm: FakeUpstream;
-let tei: FakeUpstream;
-let bed: HttpBed;
-beforeAll(async () => {
-  seeing = await startFakeUpstream('vllm');
-  blind = await startFakeUpstream('vllm');
-  clip = await startFakeUpstream('openai', { dimensions: 1024, contextLength: 8192 });
-  clipAtVllm = await startFakeUpstream('vllm', { dimensions: 1024, contextLength: 8192 });
-  tei = await startFakeUpstream('tei', { dimensions: 1024, contextLength: 8192 });
-  bed = await startHttpBed({
-    images: { max_per_request: 3, max_bytes: 8_000_000 },
-    upstreams: [
-      { model: VISION, url: seeing.url, kind: 'vllm' },
-      { model: CHAT, url: blind.url, kind: 'vllm' },
-      { model: CLIP, url: clip.url, kind: 'openai' },
-      { model: CLIP, url: clipAtVllm.url, kind: 'vllm', region: 'nairobi' },
-      { model: CLIP, url: tei.url, kind: 'tei', region: 'lagos' },
-      { model: EMBEDDING, url: tei.url, kind: 'tei' },
-    ],
-  });
+const seeing = await startFakeUpstream('vllm');
+const blind = await startFakeUpstream('vllm');
+const clip = await startFakeUpstream('openai', { dimensions: 1024, contextLength: 8192 });
+const clipAtVllm = await startFakeUpstream('vllm', { dimensions: 1024, contextLength: 8192 });
+const tei = await startFakeUpstream('tei', { dimensions: 1024, contextLength: 8192 });
+const bed = await startHttpBed({
+  images: { max_per_request: 3, max_bytes: 8_000_000 },
+  upstreams: [
+    { model: VISION, url: seeing.url, kind: 'vllm' },
+    { model: CHAT, url: blind.url, kind: 'vllm' },
+    { model: CLIP, url: clip.url, kind: 'openai' },
+    { model: CLIP, url: clipAtVllm.url, kind: 'vllm', region: 'nairobi' },
+    { model: CLIP, url: tei.url, kind: 'tei', region: 'lagos' },
+    { model: EMBEDDING, url: tei.url, kind: 'tei' },
+  ],
 });
 afterAll(async () => {
   await bed[Symbol.asyncDispose]();

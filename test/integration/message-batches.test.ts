@@ -1,22 +1,18 @@
 import Anthropic from '@anthropic-ai/sdk';
 import type { MessageBatch, MessageBatchIndividualResponse } from '@anthropic-ai/sdk/resources/messages/batches';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { FakeHandler } from '../fixtures/fake-upstream.ts';
 import { answering } from '../fixtures/scripted-model.ts';
-import { CHAT, type HttpBed, KEY, startHttpBed } from './http/bed.ts';
+import { CHAT, KEY, startHttpBed } from './http/bed.ts';
 
-let bed: HttpBed;
-let anthropic: Anthropic;
 const clientOf = (apiKey: string) => new Anthropic({ baseURL: bed.address, apiKey, maxRetries: 0 });
-beforeAll(async () => {
-  // One line at a time, and bodies that are far smaller than those of batches.
-  bed = await startHttpBed({
-    batches: { concurrency: 1 },
-    http: { body_limit_bytes: 10_000 },
-    files: { quota_bytes: 1_000_000 },
-  });
-  anthropic = clientOf(KEY);
+// One line at a time, and bodies that are far smaller than those of batches.
+const bed = await startHttpBed({
+  batches: { concurrency: 1 },
+  http: { body_limit_bytes: 10_000 },
+  files: { quota_bytes: 1_000_000 },
 });
+const anthropic = clientOf(KEY);
 afterAll(() => bed[Symbol.asyncDispose]());
 
 const ask = { model: CHAT, max_tokens: 20, messages: [{ role: 'user' as const, content: 'Hi' }] };

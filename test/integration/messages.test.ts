@@ -1,15 +1,11 @@
 import Anthropic from '@anthropic-ai/sdk';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { answerJson } from '../fixtures/fake-upstream.ts';
 import { answering, turnChunks } from '../fixtures/scripted-model.ts';
-import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './http/bed.ts';
+import { CHAT, EMBEDDING, KEY, startHttpBed } from './http/bed.ts';
 
-let bed: HttpBed;
-let anthropic: Anthropic;
-beforeAll(async () => {
-  bed = await startHttpBed();
-  anthropic = new Anthropic({ baseURL: bed.address, apiKey: KEY, maxRetries: 0 });
-});
+const bed = await startHttpBed();
+const anthropic = new Anthropic({ baseURL: bed.address, apiKey: KEY, maxRetries: 0 });
 afterAll(() => bed[Symbol.asyncDispose]());
 afterEach(() => {
   bed.chat.script.length = 0;

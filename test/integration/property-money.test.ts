@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import {
   accountsOf,
   differences,
@@ -17,7 +17,7 @@ import {
 import { createClients, MODELS } from '../../scripts/soak/clients.ts';
 import { createReceipts, type Receipts } from '../../scripts/soak/receipts.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
-import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
+import { startFakeUpstream } from '../fixtures/fake-upstream.ts';
 
 const KINDS = ['remote', 'rerank', 'chat', 'stream', 'cancelledStream', 'idempotent', 'retried', 'refused'] as const;
 
@@ -28,10 +28,7 @@ const round = fc.record({
 });
 const WORDS_OF_OTHERS = 100;
 
-let upstream: FakeUpstream;
-beforeAll(async () => {
-  upstream = await startFakeUpstream('openai', { chunkDelayMs: 3, firstByteDelayMs: 2, contextLength: 100_000 });
-});
+const upstream = await startFakeUpstream('openai', { chunkDelayMs: 3, firstByteDelayMs: 2, contextLength: 100_000 });
 afterAll(() => upstream.close());
 
 /** A server that can be killed and started again on the same data. */

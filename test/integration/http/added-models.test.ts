@@ -1,23 +1,18 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { ggufFile } from '../../../packages/engines/src/llama/testing/gguf-file.ts';
 import { startLocalServer } from '../../../packages/server/src/catalog/adding/testing/local-server.ts';
 import { modelsCommand } from '../../../packages/server/src/cli/models/models.ts';
 import { loadConfig } from '../../../packages/server/src/config/load.ts';
-import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
-import { type HttpBed, startHttpBed } from './bed.ts';
+import { startFakeUpstream } from '../../fixtures/fake-upstream.ts';
+import { startHttpBed } from './bed.ts';
 
-let dataDir: string;
-let upstream: FakeUpstream;
-let bed: HttpBed;
-beforeAll(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'baobab-added-'));
-  upstream = await startFakeUpstream('vllm');
-  upstream.behaviour.models = ['Acme/Writer-8B'];
-  bed = await startHttpBed({ data_dir: dataDir, upstreams: [] });
-});
+const dataDir = await mkdtemp(join(tmpdir(), 'baobab-added-'));
+const upstream = await startFakeUpstream('vllm');
+upstream.behaviour.models = ['Acme/Writer-8B'];
+const bed = await startHttpBed({ data_dir: dataDir, upstreams: [] });
 afterAll(async () => {
   await bed[Symbol.asyncDispose]();
   await upstream.close();

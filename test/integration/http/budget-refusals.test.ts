@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { CHAT, type HttpBed, startHttpBed } from './bed.ts';
+import { afterAll, expect, it } from 'vitest';
+import { CHAT, startHttpBed } from './bed.ts';
 
-let bed: HttpBed;
-let key: string;
-beforeAll(async () => {
-  bed = await startHttpBed();
-  const body = { account: 'default', name: 'poor', scopes: ['chat'], monthly_budget_usd: 0.000001 };
-  key = ((await (await bed.post('/v1/admin/keys', body)).json()) as { secret: string }).secret;
-});
+const bed = await startHttpBed();
+const body = { account: 'default', name: 'poor', scopes: ['chat'], monthly_budget_usd: 0.000001 };
+const key = ((await (await bed.post('/v1/admin/keys', body)).json()) as { secret: string }).secret;
 afterAll(() => bed[Symbol.asyncDispose]());
 
 const messages = [{ role: 'user', content: 'Hi' }];

@@ -1,12 +1,9 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EMBEDDING, type HttpBed, KEY, startHttpBed } from './bed.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { EMBEDDING, KEY, startHttpBed } from './bed.ts';
 
-let bed: HttpBed;
-beforeAll(async () => {
-  bed = await startHttpBed({ http: { headers_timeout_ms: 2_000, write_timeout_ms: 500 } });
-});
+const bed = await startHttpBed({ http: { headers_timeout_ms: 2_000, write_timeout_ms: 500 } });
 afterAll(() => bed[Symbol.asyncDispose]());
 
 const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;

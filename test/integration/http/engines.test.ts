@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './bed.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { CHAT, EMBEDDING, KEY, startHttpBed } from './bed.ts';
 
 const LOCAL = 'baobab/rerank-small';
 
-let bed: HttpBed;
-beforeAll(async () => {
-  bed = await startHttpBed();
-});
+const bed = await startHttpBed();
 afterAll(() => bed[Symbol.asyncDispose]());
 
 interface Engine {

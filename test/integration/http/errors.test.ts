@@ -3,11 +3,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { KINDS } from '../../../packages/core/src/errors/kinds.ts';
 import { type Answer, CHAT, EMBEDDING, type HttpBed, KEY, readAnswer, startHttpBed } from './bed.ts';
 
-let bed: HttpBed;
-beforeAll(async () => {
-  bed = await startHttpBed({
-    http: { body_limit_bytes: 100_000, header_limit_bytes: 4096 },
-  });
+const bed = await startHttpBed({
+  http: { body_limit_bytes: 100_000, header_limit_bytes: 4096 },
 });
 afterAll(() => bed[Symbol.asyncDispose]());
 

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EMBEDDING, type HttpBed, startHttpBed } from './bed.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { EMBEDDING, startHttpBed } from './bed.ts';
 
 /** In the catalog, without weights and without an upstream in this test. */
 const NOT_SERVED = 'baai/bge-reranker-v2-m3';
 
-let bed: HttpBed;
-beforeAll(async () => {
-  bed = await startHttpBed({
-    http: { cors_origins: ['https://app.example'] },
-    // Nothing listens there, and unlike port 9 fetch does not refuse it by itself.
-    models: { hf_endpoint: 'http://127.0.0.1:2' },
-  });
+const bed = await startHttpBed({
+  http: { cors_origins: ['https://app.example'] },
+  // Nothing listens there, and unlike port 9 fetch does not refuse it by itself.
+  models: { hf_endpoint: 'http://127.0.0.1:2' },
 });
 afterAll(() => bed[Symbol.asyncDispose]());
 

@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EMBEDDING, type HttpBed, KEY, startHttpBed } from './bed.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { EMBEDDING, KEY, startHttpBed } from './bed.ts';
 
-let bed: HttpBed;
-beforeAll(async () => {
-  bed = await startHttpBed();
-  await bed.post('/v1/admin/accounts', { name: 'team' });
-  await bed.post('/v1/admin/accounts', { name: 'others' });
-  await bed.post('/v1/admin/accounts', { name: 'paged' });
-});
+const bed = await startHttpBed();
+await bed.post('/v1/admin/accounts', { name: 'team' });
+await bed.post('/v1/admin/accounts', { name: 'others' });
+await bed.post('/v1/admin/accounts', { name: 'paged' });
 afterAll(() => bed[Symbol.asyncDispose]());
 
 interface Key {

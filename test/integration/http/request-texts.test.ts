@@ -1,10 +1,7 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { CHAT, type HttpBed, startHttpBed } from './bed.ts';
+import { afterAll, expect, it } from 'vitest';
+import { CHAT, startHttpBed } from './bed.ts';
 
-let bed: HttpBed;
-beforeAll(async () => {
-  bed = await startHttpBed({ requests: { text_max_bytes: 200 } });
-});
+const bed = await startHttpBed({ requests: { text_max_bytes: 200 } });
 afterAll(() => bed[Symbol.asyncDispose]());
 
 const ALL = ['chat', 'usage', 'prompts'];

@@ -5,15 +5,12 @@ import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import fastCheck from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from './bed.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { CHAT, EMBEDDING, KEY, startHttpBed } from './bed.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
-let bed: HttpBed;
-beforeAll(async () => {
-  bed = await startHttpBed();
-});
+const bed = await startHttpBed();
 afterAll(() => bed[Symbol.asyncDispose]());
 
 const text = async (path: string) => (await bed.fetch(path, { key: null })).text();

@@ -1,10 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { EMBEDDING, type HttpBed, KEY, startHttpBed } from './bed.ts';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { EMBEDDING, KEY, startHttpBed } from './bed.ts';
 
-let bed: HttpBed;
-beforeAll(async () => {
-  bed = await startHttpBed();
-});
+const bed = await startHttpBed();
 afterAll(() => bed[Symbol.asyncDispose]());
 
 interface SignedIn {

@@ -4,21 +4,16 @@ import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type HttpBed, KEY, startHttpBed } from './bed.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { KEY, startHttpBed } from './bed.ts';
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures/tls');
-let directory: string;
-let bed: HttpBed;
-let ca: Buffer;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-tls-'));
-  for (const end of ['crt', 'key']) await copyFile(join(FIXTURES, `first.${end}`), join(directory, `tls.${end}`));
-  ca = await readFile(join(FIXTURES, 'first.crt'));
-  bed = await startHttpBed({
-    tls: { cert: join(directory, 'tls.crt'), key: join(directory, 'tls.key') },
-    http: { headers_timeout_ms: 1_000, write_timeout_ms: 500 },
-  });
+const directory = await mkdtemp(join(tmpdir(), 'baobab-tls-'));
+for (const end of ['crt', 'key']) await copyFile(join(FIXTURES, `first.${end}`), join(directory, `tls.${end}`));
+const ca = await readFile(join(FIXTURES, 'first.crt'));
+const bed = await startHttpBed({
+  tls: { cert: join(directory, 'tls.crt'), key: join(directory, 'tls.key') },
+  http: { headers_timeout_ms: 1_000, write_timeout_ms: 500 },
 });
 afterAll(async () => {
   await bed[Symbol.asyncDispose]();

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import OpenAI from 'openai';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { answerJson, silence } from '../../fixtures/fake-upstream.ts';
 import { answeringInHalves, liveEvents, responseId, rest, until } from '../../fixtures/live-events.ts';
 import {
@@ -14,17 +14,14 @@ import {
 import { answering } from '../../fixtures/scripted-model.ts';
 import { CHAT, type HttpBed, KEY, startHttpBed } from '../http/bed.ts';
 
-let directory: string;
 let bed: HttpBed;
 let openai: OpenAI;
 const start = async () => {
   bed = await startHttpBed({ data_dir: join(directory, 'data'), http: { drain_timeout_ms: 50 } });
   openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, maxRetries: 0 });
 };
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'baobab-background-'));
-  await start();
-});
+const directory = await mkdtemp(join(tmpdir(), 'baobab-background-'));
+await start();
 afterAll(async () => {
   await bed[Symbol.asyncDispose]();
   await rm(directory, { recursive: true, force: true });

@@ -1,11 +1,8 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { checkOfficial } from '../../fixtures/openai-schemas/official.ts';
-import { CHAT, type HttpBed, startHttpBed } from '../http/bed.ts';
+import { CHAT, startHttpBed } from '../http/bed.ts';
 
-let bed: HttpBed;
-beforeAll(async () => {
-  bed = await startHttpBed();
-});
+const bed = await startHttpBed();
 afterAll(() => bed[Symbol.asyncDispose]());
 
 const line = (id: string, body: object) =>

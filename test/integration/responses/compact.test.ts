@@ -1,15 +1,11 @@
 import OpenAI from 'openai';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { checkOfficial } from '../../fixtures/openai-schemas/official.ts';
 import { answering } from '../../fixtures/scripted-model.ts';
-import { CHAT, type HttpBed, KEY, startHttpBed } from '../http/bed.ts';
+import { CHAT, KEY, startHttpBed } from '../http/bed.ts';
 
-let bed: HttpBed;
-let openai: OpenAI;
-beforeAll(async () => {
-  bed = await startHttpBed();
-  openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, maxRetries: 0 });
-});
+const bed = await startHttpBed();
+const openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, maxRetries: 0 });
 afterAll(() => bed[Symbol.asyncDispose]());
 
 type Sent = { messages: { role: string; content: string }[] } | undefined;

@@ -1,18 +1,14 @@
 import OpenAI from 'openai';
 import type { Response } from 'openai/resources/responses/responses';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { answerJson } from '../../fixtures/fake-upstream.ts';
 import { checkResponseStream, recordingFetch, responseEvents } from '../../fixtures/openai-schemas/recording-fetch.ts';
 import { answering } from '../../fixtures/scripted-model.ts';
-import { CHAT, type HttpBed, KEY, startHttpBed } from '../http/bed.ts';
+import { CHAT, KEY, startHttpBed } from '../http/bed.ts';
 
-let bed: HttpBed;
-let openai: OpenAI;
 const recorded = recordingFetch();
-beforeAll(async () => {
-  bed = await startHttpBed();
-  openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, fetch: recorded.fetch, maxRetries: 0 });
-});
+const bed = await startHttpBed();
+const openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, fetch: recorded.fetch, maxRetries: 0 });
 afterAll(() => bed[Symbol.asyncDispose]());
 afterEach(() => {
   bed.chat.script.length = 0;

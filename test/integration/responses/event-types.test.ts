@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { answeringInHalves, type LiveEvent, liveEvents, responseId, rest, until } from '../../fixtures/live-events.ts';
 import { officialEventTypes } from '../../fixtures/openai-schemas/official.ts';
 import { checkStreamEvent } from '../../fixtures/openai-schemas/recording-fetch.ts';
 import { answering, type ScriptedTurn } from '../../fixtures/scripted-model.ts';
-import { CHAT, type HttpBed, startHttpBed } from '../http/bed.ts';
+import { CHAT, startHttpBed } from '../http/bed.ts';
 
 /** Beginnings of the types that are never sent, and why. */
 const NEVER: Readonly<Record<string, string>> = {
@@ -18,10 +18,7 @@ const NEVER: Readonly<Record<string, string>> = {
   'response.refusal.': 'engines report refusals as text',
 };
 
-let bed: HttpBed;
-beforeAll(async () => {
-  bed = await startHttpBed();
-});
+const bed = await startHttpBed();
 afterAll(() => bed[Symbol.asyncDispose]());
 
 const stream = async (body: object) =>

@@ -1,10 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { checkOfficial } from '../../fixtures/openai-schemas/official.ts';
 import { checkResponseStream, responseEvents } from '../../fixtures/openai-schemas/recording-fetch.ts';
 import { pdfUrl, textPdf } from '../../fixtures/pdf.ts';
 import { answering } from '../../fixtures/scripted-model.ts';
-import { CHAT, EMBEDDING, type HttpBed, startHttpBed } from '../http/bed.ts';
+import { CHAT, EMBEDDING, startHttpBed } from '../http/bed.ts';
 
 const VISION = 'google/gemma-3-4b-it';
 
@@ -30,17 +30,13 @@ interface WireResponse {
   output: { type: string; [field: string]: unknown }[];
 }
 
-let model: FakeUpstream;
-let bed: HttpBed;
-beforeAll(async () => {
-  model = await startFakeUpstream('vllm');
-  bed = await startHttpBed({
-    upstreams: [
-      { model: CHAT, url: model.url, kind: 'vllm' },
-      { model: VISION, url: model.url, kind: 'vllm' },
-      { model: EMBEDDING, url: model.url, kind: 'vllm' },
-    ],
-  });
+const model = await startFakeUpstream('vllm');
+const bed = await startHttpBed({
+  upstreams: [
+    { model: CHAT, url: model.url, kind: 'vllm' },
+    { model: VISION, url: model.url, kind: 'vllm' },
+    { model: EMBEDDING, url: model.url, kind: 'vllm' },
+  ],
 });
 afterAll(async () => {
   await bed[Symbol.asyncDispose]();

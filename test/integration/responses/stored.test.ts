@@ -1,14 +1,10 @@
 import OpenAI from 'openai';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { checkOfficial } from '../../fixtures/openai-schemas/official.ts';
 import { checkResponseStream, recordingFetch, responseEvents } from '../../fixtures/openai-schemas/recording-fetch.ts';
 import { answering } from '../../fixtures/scripted-model.ts';
-import { CHAT, type HttpBed, KEY, startHttpBed } from '../http/bed.ts';
+import { CHAT, KEY, startHttpBed } from '../http/bed.ts';
 
-let bed: HttpBed;
-let openai: OpenAI;
-let other: OpenAI;
-let silent: OpenAI;
 const recorded = recordingFetch();
 
 async function account(name: string, settings: object = {}): Promise<OpenAI> {
@@ -17,12 +13,10 @@ async function account(name: string, settings: object = {}): Promise<OpenAI> {
   return new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: secret, maxRetries: 0 });
 }
 
-beforeAll(async () => {
-  bed = await startHttpBed({ responses: { quota_responses: 20 } });
-  openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, fetch: recorded.fetch, maxRetries: 0 });
-  other = await account('other');
-  silent = await account('silent', { zero_retention: true });
-});
+const bed = await startHttpBed({ responses: { quota_responses: 20 } });
+const openai = new OpenAI({ baseURL: `${bed.address}/v1`, apiKey: KEY, fetch: recorded.fetch, maxRetries: 0 });
+const other = await account('other');
+const silent = await account('silent', { zero_retention: true });
 afterAll(() => bed[Symbol.asyncDispose]());
 afterEach(() => {
   bed.chat.script.length = 0;
