@@ -87,6 +87,8 @@ const SAMPLES: Readonly<Record<string, string>> = {
   role: 'user',
 };
 const FILL = '@fill';
+/** The text that most kinds of an item have, or the first one. */
+const TEXT_OF_ITEM = /("content":|"text":)?"x"/;
 const WORDS = 'she said "so" ';
 
 const contains = (schema: Schema, target: Schema): boolean =>
@@ -125,9 +127,16 @@ class Filler {
       return JSON.stringify(WORDS.repeat(length / WORDS.length));
     }
     const item = JSON.stringify(this.#sample(target.items ?? {}, '', kind));
-    const count = Math.min(target.maxItems ?? Number.POSITIVE_INFINITY, Math.floor(this.#bytes / (item.length + 4)));
+    // About half of it is one text of each item, which is what most kinds are read for.
+    const count = Math.min(
+      target.maxItems ?? Number.POSITIVE_INFINITY,
+      Math.floor(this.#bytes / (2 * item.length + 8)),
+    );
     const room = Math.floor(this.#bytes / count) - item.length - 4;
-    const long = item.replace('"x"', () => JSON.stringify('x'.repeat(Math.max(1, room))));
+    const long = item.replace(
+      TEXT_OF_ITEM,
+      (_, name = '') => `${name}${JSON.stringify('x'.repeat(Math.max(1, room)))}`,
+    );
     return `[${Array.from({ length: count }, (_, index) => long.replaceAll('@number', `${index}`)).join(',')}]`;
   }
 

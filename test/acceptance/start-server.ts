@@ -15,6 +15,7 @@ export interface StartOptions {
   dataDir?: string;
   env?: Record<string, string>;
   args?: readonly string[];
+  nodeFlags?: readonly string[];
 }
 
 export interface RunningServer extends AsyncDisposable {
@@ -38,7 +39,8 @@ export const MODELS_DIR = process.env.BAOBAB_MODELS_DIR ?? join(homedir(), '.cac
 export async function startServer(options: StartOptions = {}): Promise<RunningServer> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'baobab-test-')));
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('BAOBAB_'));
-  const serve = [...SERVE_FLAGS, join(ROOT, 'packages/server/src/main.ts'), 'serve', '--port', '0'];
+  const flags = [...SERVE_FLAGS, ...(options.nodeFlags ?? [])];
+  const serve = [...flags, join(ROOT, 'packages/server/src/main.ts'), 'serve', '--port', '0'];
   const child = spawn(process.execPath, [...serve, ...(options.args ?? [])], {
     cwd: dataDir,
     env: {
