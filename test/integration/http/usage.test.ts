@@ -62,6 +62,33 @@ describe('GET /v1/usage', () => {
     expect(await wrong.json()).toMatchObject({ error: { code: 'invalid_parameter', param: 'time_zone' } });
   });
 
+  it('lists the dearest groups and the sum of the others', async () => {
+    const { buckets, totals } = await usage('account=*&group_by=key&top=1&bucket=month');
+    expect(buckets.filter(({ other }) => other === true).length).toBeGreaterThan(0);
+    expect(new Set(buckets.filter(({ other }) => other === undefined).map(({ key }) => key)).size).toBe(1);
+    expect(totals).toEqual((await usage('account=*&bucket=month')).totals);
+    const csv = await bed.fetch('/v1/usage?start=2026-01-01&account=*&group_by=key&top=1&format=csv');
+    expect(await csv.text()).toMatch(/\r\n[^\r]*,other,other,/);
+  });
+
+  it('comes in pages', async () => {
+    const query = '/v1/usage?start=2026-01-01&account=*&group_by=model,key&bucket=month&limit=1';
+    type Page = Report & { has_more: boolean; next_cursor: string | null };
+    const seen: unknown[] = [];
+    for (let after = ''; ; ) {
+      const page = (await (await bed.fetch(`${query}${after}`)).json()) as Page;
+      seen.push(...page.buckets);
+      expect(page.has_more).toBe(page.next_cursor !== null);
+      if (page.next_cursor === null) break;
+      after = `&after=${page.next_cursor}`;
+    }
+    expect(seen).toEqual((await usage('account=*&group_by=model,key&bucket=month')).buckets);
+    for (const after of ['nonsense', Buffer.from('[1]').toString('base64url')]) {
+      const refused = await bed.fetch(`${query}&after=${after}`);
+      expect(await refused.json()).toMatchObject({ error: { code: 'invalid_parameter', param: 'after' } });
+    }
+  });
+
   it('can be saved as CSV', async () => {
     const answer = await bed.fetch('/v1/usage?start=2026-01-01&group_by=model&format=csv');
     expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8');

@@ -1,4 +1,5 @@
 import { bucketIndex } from '@baobab/core/domain/usage-window.ts';
+import { ReportTooLongError } from '@baobab/core/ports/store-errors.ts';
 import type { UsageQuery, UsageRow } from '@baobab/core/ports/usage.ts';
 import { describe, expect, it } from 'vitest';
 import { createUsage } from './usage.ts';
@@ -57,6 +58,46 @@ describe('usage report', () => {
       status: 422,
       param: 'end',
       message: expect.stringContaining('from 2026-11-01T00:00:00.000Z to 2026-11-01T03:00:00.000Z fits'),
+    });
+  });
+
+  it('comes in pages, which read nothing before their first bucket', async () => {
+    const first = bucketIndex('day', Date.UTC(2026, 10, 1));
+    const { service, asked } = serviceOver(
+      [row(first, { model: 'a/b' }), row(first, { model: 'a/c' }), row(first + 1)],
+      2,
+    );
+    const request = { start: '2026-10-01', groupBy: 'model' };
+    const page = await service.report('acct_1', { ...request, limit: 1 });
+    expect(page.buckets).toHaveLength(1);
+    expect(page.next).toEqual({ index: first, names: ['a/b'] });
+    expect(page.totals.requests).toBe(1);
+    await service.report('acct_1', { ...request, limit: 1, after: page.next });
+    expect(asked[1]).toMatchObject({ start: Date.UTC(2026, 10, 1), after: page.next, limit: 2 });
+    const pages = service.pages('acct_1', request);
+    expect((await pages.next()).value).toMatchObject({ next: { index: first, names: ['a/c'] } });
+    await pages.return(undefined);
+  });
+
+  it('of the dearest groups needs groups, and has no pages', async () => {
+    const { service } = serviceOver([]);
+    const refused = { status: 400, param: 'top' };
+    await expect(service.report('acct_1', { start: '2026-11-01', top: 3 })).rejects.toMatchObject(refused);
+    const paged = { start: '2026-11-01', groupBy: 'key', top: 3, limit: 5 };
+    await expect(service.report('acct_1', paged)).rejects.toMatchObject(refused);
+  });
+
+  it('says what to ask for when it takes too long', async () => {
+    const usage = {
+      query: () => Promise.reject(new ReportTooLongError(30_000)),
+      spentNanoUsd: async () => 0n,
+    };
+    const service = createUsage({ usage, clock: { now: () => NOW } });
+    await expect(service.report('acct_1', { start: '2026-11-01' })).rejects.toMatchObject({
+      code: 'validation_failed',
+      status: 422,
+      message:
+        'This takes longer than 30 seconds. Ask for a shorter time, a larger bucket or fewer groups, or name an account.',
     });
   });
 

@@ -255,14 +255,17 @@ const isAfter = (columns: readonly DimensionColumn[], { index, names }: UsagePos
 
 /** The names of the groups that cost most, the dearest first. */
 export function dearestQuery(from: Source, query: UsageQuery, limit: number) {
-  const { db } = from;
   const columns = query.groupBy.map((grouping) => DIMENSIONS[grouping].column);
-  const sums = grouped(db, allOf(wholeTime(from, query)), { columns, listed: undefined }, query);
-  const ordered = db
-    .selectFrom(sums.as('sums'))
+  const ordered = from.db
+    .selectFrom(allOf(wholeTime(from, query)).as('parts'))
+    .crossJoin('ledger_series')
+    .whereRef('ledger_series.id', '=', sql.ref('parts.series_id'))
+    .$if(query.region !== undefined, (each) => each.where('ledger_series.region', '=', query.region ?? ''))
     .select(columns)
-    .$castTo<Record<DimensionColumn, string>>()
-    .orderBy('cost_nano_usd', 'desc');
+    .groupBy(columns)
+    // Rows of the ledger may take all of a sum off.
+    .having(sql<number>`sum(requests)`, '>', 0)
+    .orderBy(sumOf('cost_nano_usd'), 'desc');
   return columns.reduce((all, column) => all.orderBy(column), ordered).limit(limit);
 }
 
