@@ -93,7 +93,12 @@ export function childrenOf(pid: number): number[] {
 /** Processor time that processes have used so far. Less affected by other load than wall time. Linux only. */
 export function processorSeconds(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-    return sum + (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+    try {
+      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+      return sum + (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+    } catch {
+      // It has ended, as readers of files do.
+      return sum;
+    }
   }, 0);
 }

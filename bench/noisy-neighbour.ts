@@ -1,6 +1,8 @@
 /**
- * Two tenants send requests while a third attacks. Their throughput under each attack is divided by their throughput right before and
- * after it, in one run on one server. The ratio is the median over the rounds. Attacker, upstream and server have their own processes.
+ * Two tenants send requests while a third attacks, and a light one sends short embeddings and looks at its key, one after the other. Their
+ * throughput and their median latency under each attack are divided by those right before and after it, in one run on one server. The ratio
+ * is the median over the rounds. Attacker, upstream and server have their own processes; the processor time of the server shows whether
+ * there were cores to spare.
  *
  *   node bench/noisy-neighbour.ts [--seconds 5] [--rounds 3] [--only 'bad keys'] [--quick]
  */
@@ -13,8 +15,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Pool } from 'undici';
 import { startServer } from '../test/acceptance/start-server.ts';
-import { createReport, median, percentile, printConditions } from './measure.ts';
-import { ATTACKS } from './noisy-neighbour/attacks.ts';
+import { childrenOf, createReport, median, percentile, printConditions, processorSeconds } from './measure.ts';
+import { ATTACKS, EMBEDDING_MODEL, RERANK_MODEL } from './noisy-neighbour/attacks.ts';
 import { startProgram } from './program.ts';
 
 const { values } = parseArgs({
@@ -28,6 +30,8 @@ const { values } = parseArgs({
 const seconds = Number(values.seconds ?? (values.quick ? 2 : 5));
 const rounds = Number(values.rounds ?? (values.quick ? 1 : 3));
 const GOAL = 0.9;
+/** Of the median latency of the light tenant. */
+const LATENCY_GOAL = 2;
 const TENANTS = ['first', 'second'];
 /** Concurrent requests per tenant. */
 const CONCURRENCY = 8;
@@ -71,9 +75,27 @@ async function tenantKey(name: string): Promise<string> {
 }
 const keys = await Promise.all(TENANTS.map(tenantKey));
 const attackerKey = await tenantKey('attacker');
+const lightKey = await tenantKey('light');
 const pool = new Pool(server.address, { connections: TENANTS.length * CONCURRENCY });
 
+const LIGHT = {
+  'short embedding': {
+    method: 'POST',
+    path: '/v1/embeddings',
+    body: JSON.stringify({ model: EMBEDDING_MODEL, input: 'When did the rains come?' }),
+  },
+  'own key': { method: 'GET', path: '/v1/keys/me' },
+} as const;
+type LightRequest = keyof typeof LIGHT;
+const LIGHT_REQUESTS = Object.keys(LIGHT) as LightRequest[];
+
+const lightPool = new Pool(server.address, { connections: LIGHT_REQUESTS.length });
+
 interface Reading {
+  /** How many cores the server and its engines kept busy. */
+  cores: number;
+  /** Median milliseconds of the light tenant's requests. */
+  lightMs: Record<LightRequest, number>;
   perSecond: number;
   p99Ms: number;
   failures: number;
@@ -83,6 +105,7 @@ async function measure(): Promise<Reading> {
   const times: number[] = [];
   let failures = 0;
   const until = performance.now() + seconds * 1_000;
+  const processorBefore = processorTime();
   const work = async (key: string) => {
     while (performance.now() < until) {
       const began = performance.now();
@@ -97,8 +120,25 @@ async function measure(): Promise<Reading> {
       else failures += 1;
     }
   };
-  await Promise.all(keys.flatMap((key) => Array.from({ length: CONCURRENCY }, () => work(key))));
-  return { perSecond: times.length / seconds, p99Ms: percentile(times, 0.99), failures };
+  const lightTimes = { 'short embedding': [] as number[], 'own key': [] as number[] };
+  const light = async (name: LightRequest) => {
+    while (performance.now() < until) {
+      const began = performance.now();
+      const headers = { authorization: `Bearer ${lightKey}`, 'content-type': 'application/json' };
+      const answer = await lightPool.request({ ...LIGHT[name], headers });
+      await answer.body.dump();
+      if (answer.statusCode === 200) lightTimes[name].push(performance.now() - began);
+      else failures += 1;
+    }
+  };
+  const tenants = keys.flatMap((key) => Array.from({ length: CONCURRENCY }, () => work(key)));
+  await Promise.all([...tenants, ...LIGHT_REQUESTS.map(light)]);
+  const lightMs = {
+    'short embedding': median(lightTimes['short embedding']),
+    'own key': median(lightTimes['own key']),
+  };
+  const cores = (processorTime() - processorBefore) / seconds;
+  return { cores, lightMs, perSecond: times.length / seconds, p99Ms: percentile(times, 0.99), failures };
 }
 
 async function underAttack(name: string): Promise<Reading> {
@@ -117,22 +157,44 @@ async function underAttack(name: string): Promise<Reading> {
   return reading;
 }
 
-/** Loads the local model, so the grammar attack hits a running engine. */
-async function warmUp(): Promise<void> {
-  const answer = await fetch(`${server.address}/v1/chat/completions`, {
+/** Loads what an attack or the light tenant uses, so that a running engine is measured. Returns why it cannot be used. */
+async function warmUp(path: string, body: object): Promise<string | undefined> {
+  const answer = await fetch(`${server.address}/v1/${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${attackerKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: LOCAL_MODEL, max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }),
+    body: JSON.stringify(body),
   });
-  if (!answer.ok) throw new Error(`the local model does not answer: ${await answer.text()}`);
+  return answer.ok ? undefined : await answer.text();
 }
 
+const WARM_UPS: Record<string, () => Promise<string | undefined>> = {
+  'grammar bombs': () =>
+    warmUp('chat/completions', { model: LOCAL_MODEL, max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }),
+  'token counts': () =>
+    warmUp('messages/count_tokens', { model: LOCAL_MODEL, messages: [{ role: 'user', content: 'Hi' }] }),
+  rerank: () => warmUp('rerank', { model: RERANK_MODEL, query: 'a', documents: ['a'] }),
+};
+
+/** Processor seconds of the server and its engines so far. */
+const processorTime = (): number => {
+  const pid = server.process.pid ?? 0;
+  return processorSeconds([pid, ...childrenOf(pid)]);
+};
+
 printConditions(`Noisy neighbour, ${TENANTS.length} tenants with ${CONCURRENCY} concurrent requests of ${DELAY_MS} ms`);
-await warmUp();
+const problem = await warmUp('embeddings', { model: EMBEDDING_MODEL, input: 'a' });
+if (problem !== undefined) throw new Error(`${EMBEDDING_MODEL} does not answer: ${problem}`);
 await measure();
+const skipped: string[] = [];
 const report = createReport();
 for (const name of Object.keys(ATTACKS).filter((each) => values.only === undefined || each === values.only)) {
+  const missing = await WARM_UPS[name]?.();
+  if (missing !== undefined) {
+    skipped.push(`${name}: ${missing}`);
+    continue;
+  }
   const ratios: number[] = [];
+  const lightRatios = { 'short embedding': [] as number[], 'own key': [] as number[] };
   let failures = 0;
   for (let round = 0; round < rounds; round += 1) {
     const before = await measure();
@@ -141,14 +203,24 @@ for (const name of Object.keys(ATTACKS).filter((each) => values.only === undefin
     const quiet = (before.perSecond + after.perSecond) / 2;
     ratios.push(attacked.perSecond / quiet);
     failures += attacked.failures;
+    const lightTexts = LIGHT_REQUESTS.map((each) => {
+      const alone = (before.lightMs[each] + after.lightMs[each]) / 2;
+      lightRatios[each].push(attacked.lightMs[each] / alone);
+      return `${each} ${alone.toFixed(1)} → ${attacked.lightMs[each].toFixed(1)} ms`;
+    });
     const [quietRate, attackedRate] = [quiet, attacked.perSecond].map((rate) => rate.toFixed(0));
     console.log(
       `${name.padEnd(14)} quiet ${quietRate}/s, attacked ${attackedRate}/s, p99 ${before.p99Ms.toFixed(0)} → ` +
-        `${attacked.p99Ms.toFixed(0)} ms, ${attacked.failures} failed`,
+        `${attacked.p99Ms.toFixed(0)} ms, ${attacked.failures} failed, ${lightTexts.join(', ')}, cores ${before.cores.toFixed(1)} → ${attacked.cores.toFixed(1)}`,
     );
   }
   report.add({ name: `throughput under ${name}`, value: median(ratios), atLeast: GOAL });
+  for (const each of LIGHT_REQUESTS) {
+    report.add({ name: `latency of ${each} under ${name}`, value: median(lightRatios[each]), atMost: LATENCY_GOAL });
+  }
   report.add({ name: `failed requests under ${name}`, value: failures, atMost: 0, digits: 0 });
 }
 report.print();
+for (const text of skipped) console.log(`skipped ${text}`);
 await pool.destroy();
+await lightPool.destroy();

@@ -1,8 +1,14 @@
 /** Attacks by a tenant with a valid key or a client without one. Each runs until its process ends. */
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, FormData, fetch, type RequestInit } from 'undici';
+import { Agent, FormData, fetch, type RequestInit, request } from 'undici';
+import { pagesOf, streamOf } from '../../test/fixtures/pdf.ts';
 import { BOMBS } from './grammar-bombs.ts';
+
+export const EMBEDDING_MODEL = 'baobab/embed-multilingual';
+export const RERANK_MODEL = 'baobab/rerank-mini';
+const LONG_TEXT = 'The rains came late this year, and the river stayed low until May. '.repeat(30);
+const STREAMS = 60;
 
 export interface Target {
   address: string;
@@ -44,6 +50,8 @@ async function repeat(workers: number, work: () => Promise<unknown>): Promise<vo
   };
   await Promise.all(Array.from({ length: workers }, run));
 }
+
+const textPage = (text: string): string => streamOf(`BT /F1 8 Tf 10 100 Td (${text}) Tj ET`);
 
 const message = (content: string) => [{ role: 'user', content }];
 
@@ -109,7 +117,7 @@ export const ATTACKS: Record<string, Attack> = {
   async 'unread answers'(target) {
     const { hostname, port } = new URL(target.address);
     const body = JSON.stringify({
-      model: 'baobab/embed-multilingual',
+      model: EMBEDDING_MODEL,
       input: Array.from({ length: 512 }, () => 'a'),
     });
     await repeat(UNREAD_ANSWERS, async () => {
@@ -121,6 +129,88 @@ export const ATTACKS: Record<string, Attack> = {
           `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       );
       await closed;
+    });
+  },
+
+  async 'long embeddings'(target) {
+    const agent = new Agent({ connections: 6 });
+    const body = JSON.stringify({ model: EMBEDDING_MODEL, input: Array.from({ length: 128 }, () => LONG_TEXT) });
+    await repeat(6, () => post(target, '/v1/embeddings', body, agent));
+  },
+
+  async rerank(target) {
+    const agent = new Agent({ connections: 4 });
+    const documents = Array.from({ length: 300 }, (_, index) => `${index} ${LONG_TEXT.slice(0, 500)}`);
+    const body = JSON.stringify({ model: RERANK_MODEL, query: 'When did the rains come?', documents });
+    await repeat(4, () => post(target, '/v1/rerank', body, agent));
+  },
+
+  async 'large streams'(target) {
+    const agent = new Agent({ connections: STREAMS });
+    const body = JSON.stringify({ model: target.remoteModel, messages: message('Hi'), stream: true });
+    const headers = { authorization: `Bearer ${target.key}`, 'content-type': 'application/json' };
+    await repeat(STREAMS, async () => {
+      const answer = await request(`${target.address}/v1/chat/completions`, {
+        method: 'POST',
+        headers,
+        body,
+        dispatcher: agent,
+      });
+      await answer.body.dump({ limit: Number.POSITIVE_INFINITY });
+    });
+  },
+
+  async uploads(target) {
+    const agent = new Agent({ connections: 8 });
+    const content = new Blob(['x'.repeat(12 * 1024 * 1024)]);
+    await repeat(8, () => {
+      const form = new FormData();
+      form.append('purpose', 'user_data');
+      form.append('expires_after[anchor]', 'created_at');
+      form.append('expires_after[seconds]', '3600');
+      form.append('file', content, 'large.txt');
+      return send(
+        target,
+        '/v1/files',
+        { method: 'POST', headers: { authorization: `Bearer ${target.key}` }, body: form },
+        agent,
+      );
+    });
+  },
+
+  async 'token counts'(target) {
+    const agent = new Agent({ connections: 8 });
+    const body = JSON.stringify({ model: target.localModel, messages: message('count these words '.repeat(10_000)) });
+    await repeat(8, () => post(target, '/v1/messages/count_tokens', body, agent));
+  },
+
+  async 'usage reports'(target) {
+    const agent = new Agent({ connections: 8 });
+    const headers = { authorization: `Bearer ${target.key}` };
+    const paths = ['/v1/usage?bucket=day&group_by=model', '/v1/requests?limit=200', '/v1/usage?bucket=hour&format=csv'];
+    let turn = 0;
+    await repeat(8, async () => {
+      const answer = await request(`${target.address}${paths[turn++ % paths.length]}`, { headers, dispatcher: agent });
+      await answer.body.dump({ limit: Number.POSITIVE_INFINITY });
+    });
+  },
+
+  async 'PDF files'(target) {
+    const agent = new Agent({ connections: 4 });
+    const page = textPage('All about the river and the rains. '.repeat(20));
+    let turn = 0;
+    await repeat(4, () => {
+      // Each one differs, so none comes from the cache.
+      const pages = Array.from({ length: 60 }, (_, index) =>
+        index === 0 ? textPage(`${turn++} ${Math.random()}`) : page,
+      );
+      const data = `data:application/pdf;base64,${pagesOf(pages).toString('base64')}`;
+      const content = [
+        { type: 'text', text: 'Summarize' },
+        { type: 'file', file: { filename: 'a.pdf', file_data: data } },
+      ];
+      const body = JSON.stringify({ model: target.remoteModel, messages: [{ role: 'user', content }] });
+      return post(target, '/v1/chat/completions', body, agent);
     });
   },
 
