@@ -50,14 +50,21 @@ export function createAudioReader(dependencies: AudioReaderDependencies): AudioR
   };
 }
 
-/** Ends where no more may be decoded. */
+/** Asks before each second of audio, and ends where no more may be decoded. Chunks may be of any length. */
 async function* allowedPart(chunks: AsyncIterable<Float32Array>, mayDecode: MayDecode): AsyncGenerator<Float32Array> {
   let samples = 0;
   for await (const chunk of chunks) {
-    samples += chunk.length;
-    const may = mayDecode(samples / SAMPLE_RATE);
-    if (!(may instanceof Promise ? await may : may)) return;
-    yield chunk;
+    for (let at = 0; at < chunk.length; ) {
+      const done = samples % SAMPLE_RATE;
+      if (done === 0) {
+        const may = mayDecode(samples / SAMPLE_RATE + 1);
+        if (!(may instanceof Promise ? await may : may)) return;
+      }
+      const piece = chunk.subarray(at, at + SAMPLE_RATE - done);
+      samples += piece.length;
+      at += piece.length;
+      yield piece;
+    }
   }
 }
 
