@@ -6,7 +6,7 @@ import type { UsagePosition } from '@baobab/core/ports/usage.ts';
 import { type Static, type TNull, type TOptional, type TString, type TUnion, Type } from 'typebox';
 import type { UsageBucket, UsageReport, UsageSums } from '../../../services/usage/usage.ts';
 import { measureFields } from '../../answer/measure-schema.ts';
-import { shortText } from '../../body/bounded.ts';
+import { label, shortText } from '../../body/bounded.ts';
 import { AccountChoice } from '../../request/account-choice.ts';
 
 const time = { anyOf: [{ format: 'date-time' }, { format: 'date' }] };
@@ -53,7 +53,7 @@ export const UsageQuery = Type.Object(
         description: 'Buckets on a page. Without it, all of them or an error',
       }),
     ),
-    after: Type.Optional(Type.String({ minLength: 1, description: '`next_cursor` of the page before' })),
+    after: Type.Optional(label({ minLength: 1, description: '`next_cursor` of the page before' })),
     format: Type.Optional(Type.Enum(['json', 'csv'], { description: 'Or send `Accept: text/csv`', default: 'json' })),
   },
   { documented: { required: ['start'] } },
