@@ -21,7 +21,7 @@ import { createWindowedTranscription } from '../../inference/windowed-transcript
 import { createMetering } from '../../metering/metering.ts';
 import { createLedgerMetrics } from '../../metrics/ledger-metrics.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
-import { createKeyAuthority } from '../../services/batches/key-authority.ts';
+import { createKeyAuthority } from '../../services/access/key-authority.ts';
 import type { CatalogService } from '../../services/catalog/catalog.ts';
 import type { FilesService } from '../../services/files/files.ts';
 import type { LeaseHolder } from '../../services/processes/process-leases.ts';

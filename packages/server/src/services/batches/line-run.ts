@@ -14,8 +14,8 @@ import type { RequestEntry, RequestSink } from '@baobab/core/ports/request-log.t
 import { createId } from '@baobab/core/runtime/ids.ts';
 import type { LineLanes } from '../../admission/line-lanes.ts';
 import type { InferenceCall, InferenceObserver } from '../../inference/call.ts';
+import type { KeyAuthority } from '../access/key-authority.ts';
 import { waited } from '../processes/outage-patience.ts';
-import type { KeyAuthority } from './key-authority.ts';
 
 const MAX_ATTEMPTS = 16;
 

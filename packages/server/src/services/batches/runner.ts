@@ -6,9 +6,9 @@ import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
 import type { RequestSink } from '@baobab/core/ports/request-log.ts';
 import { LeaseLostError } from '@baobab/core/ports/store-errors.ts';
 import { createLineLanes } from '../../admission/line-lanes.ts';
+import { createKeyAuthority, type KeyAuthorityDependencies } from '../access/key-authority.ts';
 import { createWakeablePoll } from '../processes/wakeable-poll.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
-import { createKeyAuthority, type KeyAuthorityDependencies } from './key-authority.ts';
 import { createLineRun, type LineRunDependencies } from './line-run.ts';
 import { type BatchShare, createBatchShare } from './slice-run.ts';
 

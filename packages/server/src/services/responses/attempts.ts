@@ -10,7 +10,7 @@ import type { ResponseRepository } from '@baobab/core/ports/responses.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import { createRepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
 import type { InferenceCall } from '../../inference/call.ts';
-import type { KeyAuthority } from '../batches/key-authority.ts';
+import type { KeyAuthority } from '../access/key-authority.ts';
 import { createOutagePatience } from '../processes/outage-patience.ts';
 import type { ResponseEventLog } from './event-log.ts';
 

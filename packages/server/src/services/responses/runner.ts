@@ -5,7 +5,7 @@ import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
 import type { ResponseRepository } from '@baobab/core/ports/responses.ts';
 import { allButAQuarter } from '../../admission/slots.ts';
-import type { KeyAuthority } from '../batches/key-authority.ts';
+import type { KeyAuthority } from '../access/key-authority.ts';
 import { createWakeablePoll } from '../processes/wakeable-poll.ts';
 import { ResponseAttempts, type ResponseExecutor } from './attempts.ts';
 import type { ResponseEventLog } from './event-log.ts';
