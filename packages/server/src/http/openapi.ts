@@ -88,7 +88,7 @@ const IDEMPOTENCY_KEY = {
 const SERVICE_REGION = {
   'X-Service-Region': {
     type: 'string',
-    maxLength: 16_384,
+    maxLength: 64,
     description: 'Serve in this region only; 409 if the model is not there',
   },
 };

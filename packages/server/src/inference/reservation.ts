@@ -1,4 +1,4 @@
-import type { Consumption, MeasureName } from '@baobab/core/domain/measures.ts';
+import { type Consumption, MEASURE_NAMES, MEASURES, type MeasureName } from '@baobab/core/domain/measures.ts';
 import type { Admitted } from './limits/admitted.ts';
 
 export interface ReservationOptions {
@@ -9,8 +9,9 @@ export interface ReservationOptions {
   first: Consumption;
 }
 
-/** What is billed last when a budget cannot pay for everything. */
-const CUT_FIRST: readonly MeasureName[] = ['completionTokens', 'audioSeconds', 'promptTokens'];
+const INCLUDED: readonly string[] = MEASURE_NAMES.flatMap((name) => MEASURES[name].includes);
+/** What is billed last when a budget cannot pay for everything: the prompt. A measure that another includes is cut with it. */
+const CUT_FIRST = MEASURE_NAMES.filter((name) => !INCLUDED.includes(name)).toReversed();
 
 const MOST_HALVINGS = 6;
 

@@ -23,8 +23,9 @@ export const label = (options: TStringOptions = {}) => Type.String({ maxLength: 
 /** Names, kinds, times, and ids that are looked up. */
 export const shortText = (options: TStringOptions = {}) => Type.String({ maxLength: MAX_SHORT, ...options });
 
-/** In the path, whose length the limit of the head bounds: one that is too long is not found. */
-export const pathText = label;
+/** In the path. Longer ones fit in the head of a request, and are not found. */
+export const pathText = (options: TStringOptions = {}) =>
+  Type.String({ maxLength: MAX_LABEL, documented: { maxLength: MAX_SHORT }, ...options });
 
 export const listOf = <Item extends TSchema>(
   items: Item,

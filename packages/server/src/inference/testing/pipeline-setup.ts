@@ -1,3 +1,4 @@
+import { forEachMeasure } from '@baobab/core/domain/measures.ts';
 import type { ModelEntry, ResolvedModel } from '@baobab/core/domain/model.ts';
 import type { ApiKey } from '@baobab/core/domain/principal.ts';
 import type { EngineModel } from '@baobab/core/engine/engine.ts';
@@ -45,7 +46,7 @@ const second = {
 const version = { version: '2026-01-31', deprecatedAt: null } as ModelEntry['versions'][number];
 
 /** For work whose bounds are not the subject of a test. */
-export const ANY = { promptTokens: 1_000_000, completionTokens: 1_000_000, audioSeconds: 1_000_000 };
+export const ANY = { ...forEachMeasure(() => 1_000_000), cacheReadTokens: 0 };
 
 export const spentIn = (rows: readonly LedgerRow[]): number =>
   rows.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0);
