@@ -6,7 +6,7 @@ import type { Store } from '../../packages/server/src/adapters/store.ts';
 import { createMetering } from '../../packages/server/src/metering/metering.ts';
 import { createResponseRunner, type ResponseExecutor } from '../../packages/server/src/services/responses/runner.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
-import { account } from './key-fixtures.ts';
+import { account, apiKey } from './key-fixtures.ts';
 
 const LEASE_MS = 15_000;
 const away = () => Promise.reject(new StoreUnavailableError('the connection broke'));
@@ -92,7 +92,7 @@ export function backgroundRunsContract(name: string, open: () => Promise<Store>)
         responses: { ...store.responses, ...changes },
         executor,
         eventLog: { record: async () => true, changed() {} },
-        authority: { principal: async () => ({}) as never },
+        authority: { principal: async () => ({ account: account(), key: apiKey() }) },
         settings: { backgroundConcurrency: 1 },
         identity: { ownerId, leaseMs: LEASE_MS, alone: false, startedAt: 0 },
         clock,
