@@ -110,7 +110,12 @@ try {
   const byIndex: SqlDatabase['byIndex'] = (table, index) =>
     sql<never>`${sql.table(table)}`.as(sql`${sql.table(table)} indexed by ${sql.ref(index)}`);
   const compiled = usageQuery(
-    { db: compiler, byIndex },
+    {
+      db: compiler,
+      byIndex,
+      soughtIn: (column, values) => sql<boolean>`${sql.ref(column)} in ${values}`,
+      periodOfAll: sql<number>`period`,
+    },
     {
       accountId: 'acct_bench',
       start: START,

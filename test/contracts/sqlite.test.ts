@@ -142,7 +142,7 @@ describe('sqlite store', () => {
     const raw = new DatabaseSync(path);
     for (const bucket of BUCKETS) {
       const query = { accountId: 'a', start: 1, end: 90_000_001, bucket, groupBy: ['model' as const], limit: 10 };
-      const { sql, parameters } = usageQuery({ db: database.read, byIndex: database.byIndex }, query).compile();
+      const { sql, parameters } = usageQuery({ ...database, db: database.read }, query).compile();
       const plan = raw.prepare(`explain query plan ${sql}`).all(...(parameters as SQLInputValue[]));
       const reads = plan.map(({ detail }) => String(detail)).filter((step) => step.startsWith('SEARCH'));
       const kinds = new Set(reads.filter((step) => /usage_|ledger_by_time/.test(step)));
@@ -208,7 +208,7 @@ describe('sqlite store', () => {
     const raw = new DatabaseSync(path);
     const time = { start: Date.UTC(2026, 0), end: Date.UTC(2026, 2), bucket: 'day' as const };
     const query = { ...time, accountId: 'a', timeZone: 'Asia/Kolkata', groupBy: [], limit: 10 };
-    const { sql, parameters } = usageQuery({ db: database.read, byIndex: database.byIndex }, query).compile();
+    const { sql, parameters } = usageQuery({ ...database, db: database.read }, query).compile();
     const plan = raw.prepare(`explain query plan ${sql}`).all(...(parameters as SQLInputValue[]));
     const reads = plan.map(({ detail }) => String(detail)).filter((step) => step.includes('usage_quarters'));
     expect(reads.filter((step) => step.endsWith('(series_id=? AND period=?)'))).toHaveLength(2);

@@ -38,9 +38,13 @@ const settings = (url: string): ClientConfig => ({
 /**
  * A machine that vanishes leaves its connections open on the server. Without these it would hold its locks, and those of migrations, until
  * TCP gives up: two hours later by default. A process that is only slow is not idle for as long as a query may take.
+ *
+ * No bitmaps: PostgreSQL would use them to read and sort all rows of an account for one page of them, where it has no statistics and
+ * believes that there are few. Our indexes have the order of the pages.
  */
 const SESSION_SQL = `set idle_in_transaction_session_timeout = '30s'; set tcp_keepalives_idle = 15;
-  set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3`;
+  set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3;
+  set enable_bitmapscan = off`;
 
 export type PoolOptions = Pick<PoolConfig, 'max' | 'query_timeout' | 'pipeline'> & { statementTimeoutMs?: number };
 

@@ -65,6 +65,8 @@ export async function openPostgres({ url, migrations, reportLimitMs }: PostgresO
     read: over(forReading(reads)),
     report: (caller) => over(forReport(reports, { run: turns.begin(caller), cancel })),
     byIndex: (table) => sql<never>`${sql.table(table)}`.as(table),
+    soughtIn: (column, values) => sql<boolean>`${sql.ref(column)} = any(array ${values})`,
+    periodOfAll: sql<number>`(period + 0)`,
     given(alias, { columns, json }) {
       const types = Object.entries(columns).map(([name, type]) => sql`${sql.ref(name)} ${sql.raw(type)}`);
       return sql<never>`(select * from json_to_recordset(${json}::json) as list(${sql.join(types)}))`.as(alias);

@@ -1,6 +1,6 @@
 import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import { stringifyInSlices } from '@baobab/core/runtime/json-slices.ts';
-import type { AliasedRawBuilder, Compilable, Kysely } from 'kysely';
+import type { AliasedRawBuilder, Compilable, Expression, Kysely, RawBuilder } from 'kysely';
 import type { Tables } from './tables.ts';
 
 export interface WriteResult<Row> {
@@ -114,6 +114,13 @@ export interface SqlDatabase {
   report(caller?: ReportCaller): Kysely<Tables>;
   /** A table to select from by one of its indexes. SQLite would choose by statistics that may be old; PostgreSQL keeps its own up to date. */
   byIndex<Name extends keyof Tables>(table: Name, index: string): AliasedRawBuilder<Tables[Name], Name>;
+  /**
+   * Whether a column has one of few values, which are sought one after the other in an index that begins with the column. PostgreSQL would
+   * otherwise join by statistics that may be old.
+   */
+  soughtIn(column: string, values: Expression<unknown>): RawBuilder<boolean>;
+  /** The period of sums that are sought by time and not by series, as the index for it has it: no other index then seems to fit. */
+  readonly periodOfAll: RawBuilder<number>;
   /** Rows as a table of a statement, which is the same statement for any number of them. For lists that a client has sent. */
   given<Columns extends GivenColumns, Alias extends string>(
     alias: Alias,

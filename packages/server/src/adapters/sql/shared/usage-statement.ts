@@ -32,6 +32,9 @@ type SeriesFilter = UsageFilter & Pick<SpendingQuery, 'originalKeyId'>;
 const selectsSeries = ({ accountId, keyId, model, originalKeyId }: SeriesFilter): boolean =>
   [accountId, keyId, model, originalKeyId].some((each) => each !== undefined);
 
+/** A model may be in the series of all keys: those are not sought one after the other. */
+const selectsFewSeries = (filter: SeriesFilter): boolean => selectsSeries({ ...filter, model: undefined });
+
 /** `in` instead of a join: SQLite then seeks the times of each series. */
 const seriesOf = (db: Kysely<Tables>, { originalKeyId, ...filter }: SeriesFilter) =>
   seriesIn(db, filter).$if(originalKeyId !== undefined, (query) =>
@@ -67,7 +70,7 @@ function countOf(count: (typeof COUNTS)[number], { source, isExcess = false }: U
 }
 
 /** The database of a statement. */
-export interface Source extends Pick<SqlDatabase, 'byIndex'> {
+export interface Source extends Pick<SqlDatabase, 'byIndex' | 'soughtIn' | 'periodOfAll'> {
   db: Kysely<Tables>;
 }
 
@@ -78,17 +81,28 @@ const indexOf = (source: UsagePart['source'], filter: SeriesFilter): string | un
 };
 
 /** The sums of one part, or its ledger rows. All parts have the same columns in the same order. */
-function rowsOf({ db, byIndex }: Source, part: UsagePart, filter: SeriesFilter, bucketOf: BucketOf) {
+function rowsOf(
+  { db, byIndex, soughtIn, periodOfAll }: Source,
+  part: UsagePart,
+  filter: SeriesFilter,
+  bucketOf: BucketOf,
+) {
   const { source, start, end } = part;
   const sums = SUMS.find(({ table }) => table === source);
   const lengthMs = sums?.lengthMs ?? 1;
   const time = sums === undefined ? sql<number>`time_ms` : sql<number>`(period * ${sql.lit(lengthMs)})`;
-  const column = sums === undefined ? 'time_ms' : 'period';
+  const isSought = sums !== undefined && selectsFewSeries(filter);
+  const periods = isSought ? sql<number>`period` : periodOfAll;
+  const column = sums === undefined ? sql<number>`time_ms` : periods;
   const index = indexOf(source, filter);
   const table = index === undefined ? sql`${sql.table(source)}`.as(source) : byIndex(source, index);
   return db
     .selectFrom(table as AliasedRawBuilder<never, string> as AliasedRawBuilder<LedgerTable & UsageSumsTable, 'part'>)
-    .$if(selectsSeries(filter), (rows) => rows.where('series_id', 'in', seriesOf(db, filter)))
+    .$if(selectsSeries(filter), (rows) =>
+      isSought
+        ? rows.where(soughtIn('series_id', seriesOf(db, filter)))
+        : rows.where('series_id', 'in', seriesOf(db, filter)),
+    )
     .where(column, '>=', start / lengthMs)
     .where(column, '<', end / lengthMs)
     .select('series_id')
@@ -113,7 +127,9 @@ function rowsAtTimeOfDay(from: Source, part: MovedPart, filter: SeriesFilter, bu
   const first = sql.lit((start + moved.from) / lengthMs);
   const periods = sql<number>`(with recursive periods(period) as (select ${first} union all
     select period + ${sql.lit(perDay)} from periods where period < ${sql.lit(end / lengthMs - perDay)}) select period from periods)`;
-  return rows.where('period', 'in', periods);
+  return selectsFewSeries(filter)
+    ? rows.where(from.soughtIn('period', periods))
+    : rows.where(from.periodOfAll, 'in', periods);
 }
 
 type Rows = ReturnType<typeof rowsOf>;

@@ -8,10 +8,11 @@ import { dearestQuery, type Source, spendingQuery, usageQuery } from './usage-st
 
 const LONG_MS = 10 * 366 * DAY_MS;
 
-export function sqlUsage({ read, report, byIndex }: SqlDatabase): UsageReader {
+export function sqlUsage(database: SqlDatabase): UsageReader {
+  const { read, report } = database;
   return {
     async query(asked, caller) {
-      const from = { db: report(caller), byIndex };
+      const from = { ...database, db: report(caller) };
       const query = await withoutEmptyYears(from.db, asked);
       if (query.start >= query.end) return [];
       const rows = await usageQuery(from, query, await dearestGroups(from, query)).execute();
@@ -32,7 +33,7 @@ export function sqlUsage({ read, report, byIndex }: SqlDatabase): UsageReader {
 
     async spentNanoUsd(query) {
       if (query.start >= query.end) return 0n;
-      const row = await spendingQuery({ db: report(), byIndex }, query).executeTakeFirst();
+      const row = await spendingQuery({ ...database, db: report() }, query).executeTakeFirst();
       return BigInt(row?.spent ?? 0);
     },
   };

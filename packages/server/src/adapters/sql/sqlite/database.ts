@@ -80,6 +80,8 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
     },
     byIndex: (table, index) =>
       sql<never>`${sql.table(table)}`.as(sql`${sql.table(table)} indexed by ${sql.ref(index)}`),
+    soughtIn: (column, values) => sql<boolean>`${sql.ref(column)} in ${values}`,
+    periodOfAll: sql<number>`period`,
     given(alias, { columns, json }) {
       const read = Object.keys(columns).map(
         (name) => sql`json_extract(value, ${sql.lit(`$.${name}`)}) as ${sql.ref(name)}`,
