@@ -34,6 +34,13 @@ describe('chunks', () => {
     expect(shape(['x'.repeat(400_000), 'x'], 1)).toHaveLength(2);
   });
 
+  it('say how long their longest input is, which cannot be cut', () => {
+    const texts = [...Array(7).fill('short'), 'x'.repeat(2_048)];
+    expect(splitInputs(texts, 1)[0]?.longest).toBe(1 / 32);
+    expect(splitInputs(Array(8).fill('short'), 1)[0]?.longest).toBe(1 / 256);
+    expect(splitInputs(['x'.repeat(65_536), 'short'], 1).map(({ longest }) => longest)).toEqual([1, 1 / 256]);
+  });
+
   it('cover all inputs once and in order, whatever their sizes', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(100_000), { maxLength: 100 }), fc.integer({ min: 1, max: 8 }), (sizes, processes) => {

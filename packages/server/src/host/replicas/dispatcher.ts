@@ -79,7 +79,7 @@ export class Dispatcher {
         chunks.map(async (chunk) => {
           onChunk(chunk.end - chunk.start);
           try {
-            return await this.run(own, { weight: chunk.weight, isPart: true }, (replica) => call(replica, chunk, own));
+            return await this.run(own, { ...chunk, isPart: true }, (replica) => call(replica, chunk, own));
           } catch (error) {
             throw withRequestIndex(error, chunk.start);
           }
@@ -109,6 +109,8 @@ interface Chunk {
   end: number;
   /** 1 is a full chunk. */
   weight: number;
+  /** Weight of its longest input. */
+  longest: number;
 }
 
 const CHUNK_INPUTS = 256;
@@ -136,15 +138,19 @@ export function splitInputs(inputs: readonly EmbeddingInput[], processes: number
   const chunks: Chunk[] = [];
   let start = 0;
   let weight = 0;
+  let longest = 0;
   let before = 0;
   for (const [index, input] of inputs.entries()) {
-    weight += weightOf(input);
+    const own = weightOf(input);
+    weight += own;
+    longest = Math.max(longest, own);
     // Against the running total, so that rounding never leaves a tiny last chunk.
     if (before + weight >= share * (chunks.length + 1) - 1e-9 || index === inputs.length - 1) {
-      chunks.push({ start, end: index + 1, weight });
+      chunks.push({ start, end: index + 1, weight, longest });
       start = index + 1;
       before += weight;
       weight = 0;
+      longest = 0;
     }
   }
   return chunks;

@@ -1,6 +1,6 @@
 import type { CallContext, Priority } from '@baobab/core/engine/engine.ts';
 import { describe, expect, it } from 'vitest';
-import { createPlacement, type Placement } from './placement.ts';
+import { type CallSize, createPlacement, type Placement } from './placement.ts';
 
 function request(priority: Priority = 'interactive', signal = new AbortController().signal): CallContext {
   return { requestId: '', accountId: '', keyId: '', priority, signal };
@@ -241,10 +241,131 @@ describe('placement among accounts', () => {
     const spare = await placement.place(of('light'), { weight: 1 / 256 });
     expect(taken.has(spare.replica)).toBe(false);
 
-    time = 1_001;
     spare.release();
+    time = 1_001;
     seats.shift()?.release();
     await new Promise(setImmediate);
     expect(new Set(seats.map(({ replica }) => replica)).size).toBe(4);
+  });
+
+  /** Four processes, and calls of `heavy` that take what they can get. */
+  function setUpHeavy(now = () => 0) {
+    const placement = createPlacement<string>(now);
+    for (const name of ['one', 'two', 'three', 'four']) placement.add(name);
+    const seats: Placement<string>[] = [];
+    const settled = () => new Promise(setImmediate);
+    return {
+      placement,
+      seats,
+      settled,
+      async send(count: number, size: CallSize) {
+        for (let n = 0; n < count; n += 1) {
+          void Promise.resolve(placement.place(of('heavy'), size)).then((seat) => seats.push(seat));
+        }
+        await settled();
+      },
+      /** Ends the oldest of these calls on a process. */
+      async end(replica: string) {
+        const index = seats.findIndex((seat) => seat.replica === replica);
+        seats.splice(index, index === -1 ? 0 : 1)[0]?.release();
+        await settled();
+      },
+      countOn: (replica: string) => seats.filter((seat) => seat.replica === replica).length,
+    };
+  }
+  const PART: CallSize = { weight: 1, longest: 1 / 32, isPart: true };
+  const SHORT: CallSize = { weight: 1 / 256 };
+
+  it('frees a process for an account that comes when all are full, and keeps it free however long the calls take', async () => {
+    let time = 0;
+    const { placement, settled, send, end, countOn } = setUpHeavy(() => time);
+    await send(20, PART);
+    for (const replica of ['two', 'four', 'one']) await end(replica);
+    time = 5_000;
+    const first = await placement.place(of('light'), SHORT);
+    time = 10_000;
+    // The others have begun their parts later.
+    for (const replica of ['one', 'three', 'two', 'four', 'one', 'three']) await end(replica);
+    first.release();
+    await settled();
+    expect(['one', 'two', 'three', 'four'].map(countOn)).toEqual([2, 2, 0, 2]);
+    for (let n = 0; n < 4; n += 1) {
+      time += 900;
+      const seat = await placement.place(of('light'), SHORT);
+      expect(seat.replica).toBe('three');
+      time += 3_000;
+      seat.release();
+      await settled();
+    }
+    expect(countOn('three')).toBe(0);
+  });
+
+  it('gives the other processes as much work as before', async () => {
+    const { placement, send, countOn } = setUpHeavy();
+    await placement.place(of('light'), SHORT);
+    await send(20, PART);
+    expect(['one', 'two', 'three', 'four'].map(countOn).sort()).toEqual([0, 2, 2, 2]);
+  });
+
+  it('leaves that process to short texts, also where those of others come in single calls', async () => {
+    const { placement, seats, send, settled } = setUpHeavy();
+    const light = await placement.place(of('light'), SHORT);
+    await send(400, { weight: 1 / 32 });
+    expect(seats.length).toBeLessThan(400);
+    expect(seats.every(({ replica }) => replica !== light.replica)).toBe(true);
+    const shorts: string[] = [];
+    for (let n = 0; n < 8; n += 1) {
+      void Promise.resolve(placement.place(of('light'), SHORT)).then(({ replica }) => shorts.push(replica));
+    }
+    await settled();
+    expect(shorts).toEqual(Array(8).fill(light.replica));
+  });
+
+  it('lets no short call past a long one, except to that process', async () => {
+    const { placement, seats, send, settled } = setUpHeavy();
+    const light = await placement.place(of('light'), SHORT);
+    await send(4, { weight: 2 });
+    const waiting = of('third');
+    let placed = 0;
+    void Promise.resolve(placement.place(waiting, { weight: 2 })).then(() => {
+      placed += 1;
+    });
+    const shorts: string[] = [];
+    for (let n = 0; n < 3; n += 1) {
+      void Promise.resolve(placement.place(of('light'), SHORT)).then(({ replica }) => shorts.push(replica));
+    }
+    await settled();
+    expect(shorts).toEqual([light.replica, light.replica, light.replica]);
+    for (const seat of seats.splice(0)) seat.release();
+    await settled();
+    expect(placed).toBe(1);
+  });
+
+  it('keeps another process free when that one has crashed', async () => {
+    const { placement, send, end, seats } = setUpHeavy();
+    const light = await placement.place(of('light'), SHORT);
+    placement.add('five');
+    placement.remove(light.replica);
+    await send(20, PART);
+    for (const { replica } of [...seats]) await end(replica);
+    expect(new Set(seats.map(({ replica }) => replica)).size).toBe(3);
+  });
+
+  it('gives every process to long calls again when a second has passed, or there are only three', async () => {
+    let time = 0;
+    const { placement, send, end, countOn } = setUpHeavy(() => time);
+    const light = await placement.place(of('light'), SHORT);
+    await send(20, PART);
+    expect(countOn(light.replica)).toBe(0);
+    light.release();
+    time = 1_001;
+    await end('two');
+    expect(countOn(light.replica)).toBe(2);
+
+    const small = createPlacement<string>(() => time);
+    for (const name of ['one', 'two', 'three']) small.add(name);
+    await small.place(of('light'), SHORT);
+    const taken = await Promise.all([1, 2, 3].map(() => small.place(of('heavy'), PART)));
+    expect(new Set(taken.map(({ replica }) => replica)).size).toBe(3);
   });
 });

@@ -15,7 +15,8 @@ import { shareOf } from '@baobab/core/runtime/work.ts';
 const SEAT_WEIGHT = 2;
 /** Engines run small calls between the batches of large ones, so a small call waits for one batch of them, not for a whole chunk. */
 const SMALL_WEIGHT = 1 / 16;
-const BATCH_WEIGHT = 1 / 64;
+/** The longest run that a small call waits for: one sequence of about 512 tokens. */
+const RUN_WEIGHT = 1 / 32;
 const SEAT_WEIGHT_FOR_SMALL = 3;
 const SEAT_PARTS = 2;
 /** So that smaller requests cannot hold up a large one forever. */
@@ -24,12 +25,14 @@ const TURNS_FOR_OLDEST = 4;
 const SEAT_WEIGHT_FOR_PARTS = 1 / 8;
 
 /**
- * While several accounts have work, large calls leave one of eight processes to small ones, and one where there are four to seven: a run
- * of a long text cannot be interrupted.
+ * While several accounts have work, large calls and long texts leave one of eight processes to short ones, and one where there are four to
+ * seven: a run of a long text cannot be interrupted.
  */
-const PROCESSES_FOR_SMALL = 1 / 8;
+const PROCESSES_FOR_SHORT = 1 / 8;
 const FEWEST_TO_SPARE = 4;
-/** For so long after an account has sent something, it may send more. */
+/** A text of about 64 tokens, which is what a run takes while several accounts have work. */
+const SHORT_WEIGHT = 1 / 256;
+/** For so long after an account had a call, it may send more. */
 const SHARED_MS = 1_000;
 
 /** How much more than the least loaded process one may have and still be chosen. */
@@ -45,6 +48,8 @@ export const LIGHT_WEIGHT = 1 / 256;
 
 export interface CallSize {
   weight: number;
+  /** Weight of its longest input; the same as `weight` by default. */
+  longest?: number;
   /** Other parts of the same request are other calls. */
   isPart?: boolean;
 }
@@ -58,13 +63,25 @@ interface Load {
   weight: number;
   /** Weight of small calls only. */
   smallWeight: number;
+  /** Weight of calls with long runs only. */
+  longWeight: number;
   calls: number;
   parts: number;
   partWeight: number;
+  /** When the last call with long runs came, counted in calls. */
+  lastLong: number;
 }
 
-const LOAD_NAMES = ['weight', 'smallWeight', 'calls', 'parts', 'partWeight'] as const;
-const noLoad = (): Load => ({ weight: 0, smallWeight: 0, calls: 0, parts: 0, partWeight: 0 });
+const LOAD_NAMES = ['weight', 'smallWeight', 'longWeight', 'calls', 'parts', 'partWeight'] as const;
+const noLoad = (): Load => ({
+  weight: 0,
+  smallWeight: 0,
+  longWeight: 0,
+  calls: 0,
+  parts: 0,
+  partWeight: 0,
+  lastLong: 0,
+});
 
 interface Waiter<P> extends CallSize {
   resolve(placement: Placement<P>): void;
@@ -81,6 +98,10 @@ interface Lane<P> {
 
 const emptyLane = <P>(): Lane<P> => ({ whole: new Share('work'), accounts: new Map() });
 
+const isSmall = ({ weight }: CallSize): boolean => weight <= SMALL_WEIGHT;
+const isLong = ({ weight, longest = weight }: CallSize): boolean =>
+  weight > SMALL_WEIGHT || longest > SHORT_WEIGHT + EPSILON;
+
 /** Equal for numbers that differ by less than a factor of two or so. */
 const sizeClass = (calls: number): number => Math.floor(Math.log2(calls));
 
@@ -93,10 +114,13 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
     return laneOf(context).whole.members.get(name, weight);
   };
 
-  /** When a call of an account came last, the accounts of the last while only. */
-  const lastCallAt = new Map<string, number>();
+  /** Accounts with calls now or in the last while, by priority: how many calls, and when the last one came or ended. */
+  const active = new Map<string, { calls: number; lastAt: number }>();
+  /** Left to short calls while several accounts have work. */
+  const spare = new Set<P>();
 
   let turns = 1;
+  let seated = 0;
   let closedWith: Error | undefined;
 
   const isFull = (load: Load, { weight, isPart }: CallSize, limit: number) =>
@@ -104,32 +128,44 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
     (load.weight + weight > limit ||
       (isPart && load.parts >= SEAT_PARTS && load.partWeight + weight > SEAT_WEIGHT_FOR_PARTS));
 
+  function countCall({ priority, accountId }: CallContext, change: 1 | -1): void {
+    const name = `${priority} ${accountId}`;
+    active.set(name, { calls: (active.get(name)?.calls ?? 0) + change, lastAt: now() });
+  }
+
   function isShared(): boolean {
     const since = now() - SHARED_MS;
-    for (const [accountId, time] of lastCallAt) if (time < since) lastCallAt.delete(accountId);
-    return lastCallAt.size > 1;
+    for (const [name, { calls, lastAt }] of active) if (calls === 0 && lastAt < since) active.delete(name);
+    return active.size > 1;
   }
 
-  /** Whether a large call would take the last processes that have none. */
-  function takesSpare(load: Load): boolean {
-    if (loads.size < FEWEST_TO_SPARE || load.weight > load.smallWeight + EPSILON || !isShared()) return false;
-    const spare = [...loads.values()].filter(({ weight, smallWeight }) => weight <= smallWeight + EPSILON).length;
-    return spare <= Math.max(1, Math.floor(loads.size * PROCESSES_FOR_SMALL));
+  /** Those with the least long work are free first, of equal ones those that have worked on it for the longest time. They stay the same, since one that is changed for another is never free. */
+  function chooseSpare(): void {
+    const wanted =
+      loads.size < FEWEST_TO_SPARE || !isShared() ? 0 : Math.max(1, Math.floor(loads.size * PROCESSES_FOR_SHORT));
+    for (const replica of [...spare].slice(wanted)) spare.delete(replica);
+    if (spare.size === wanted) return;
+    const others = [...loads].filter(([replica]) => !spare.has(replica));
+    others.sort(([, left], [, right]) => left.longWeight - right.longWeight || left.lastLong - right.lastLong);
+    for (const [replica] of others.slice(0, wanted - spare.size)) spare.add(replica);
   }
 
-  function choose(size: CallSize): P | undefined {
+  function choose(size: CallSize, onlySpare = false): P | undefined {
+    chooseSpare();
     const { weight } = size;
-    const isSmall = weight <= SMALL_WEIGHT;
-    const limit = isSmall ? SEAT_WEIGHT_FOR_SMALL : SEAT_WEIGHT;
+    const [small, long] = [isSmall(size), isLong(size)];
+    const limit = small ? SEAT_WEIGHT_FOR_SMALL : SEAT_WEIGHT;
     const ahead = ({ weight: all, smallWeight }: Load) =>
-      isSmall ? smallWeight + Math.min(all - smallWeight, BATCH_WEIGHT) : all;
-    const byLoad = [...loads].sort(([, left], [, right]) => ahead(left) - ahead(right) || left.weight - right.weight);
+      small ? smallWeight + Math.min(all - smallWeight, RUN_WEIGHT) : all;
+    const byLoad = [...loads]
+      .filter(([replica]) => (spare.has(replica) ? !long : !onlySpare))
+      .sort(([, left], [, right]) => ahead(left) - ahead(right) || left.weight - right.weight);
     const most = byLoad[0] === undefined ? 0 : ahead(byLoad[0][1]) * (1 + TOLERANCE);
     let best: P | undefined;
     let bestDistance = Number.POSITIVE_INFINITY;
     for (const [replica, load] of byLoad) {
       if (ahead(load) > most) break;
-      if (isFull(load, size, limit) || (!isSmall && takesSpare(load))) continue;
+      if (isFull(load, size, limit)) continue;
       const distance = load.calls === 0 ? 0 : Math.abs(load.weight / load.calls - weight);
       if (distance > bestDistance - EPSILON) continue;
       best = replica;
@@ -138,12 +174,16 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
     return best;
   }
 
-  function seat(replica: P, { weight, isPart }: CallSize, account: Share): Placement<P> {
-    account.serve(weight);
+  function seat(replica: P, size: CallSize, context: CallContext): Placement<P> {
+    const { weight, isPart } = size;
+    accountOf(context).serve(weight);
     const load = loads.get(replica) ?? noLoad();
-    const share: Load = {
+    seated += 1;
+    if (isLong(size)) load.lastLong = seated;
+    const share = {
       weight,
-      smallWeight: weight <= SMALL_WEIGHT ? weight : 0,
+      smallWeight: isSmall(size) ? weight : 0,
+      longWeight: isLong(size) ? weight : 0,
       calls: 1,
       parts: isPart ? 1 : 0,
       partWeight: isPart ? weight : 0,
@@ -157,22 +197,24 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
         released = true;
         const isLast = load.calls === 1;
         for (const name of LOAD_NAMES) load[name] = isLast ? 0 : load[name] - share[name];
+        countCall(context, -1);
         pump();
       },
     };
   }
 
   /** The request with the fewest calls left, or the oldest of about equal ones. Every `TURNS_FOR_OLDEST` turns, the oldest of all. */
-  function next(requests: Requests<P>, withParts: boolean): { context: CallContext; waiters: Waiter<P>[] } | undefined {
+  function next(requests: Requests<P>, mayGo: (size: CallSize) => boolean) {
     const byAge = turns % TURNS_FOR_OLDEST === 0;
-    let found: { context: CallContext; waiters: Waiter<P>[] } | undefined;
+    let found: { context: CallContext; waiter: Waiter<P> } | undefined;
     let fewest = Number.POSITIVE_INFINITY;
     for (const [context, waiters] of requests) {
-      if (waiters[0]?.isPart && !withParts) continue;
+      const waiter = waiters[0];
+      if (waiter === undefined || !mayGo(waiter)) continue;
       const size = byAge ? 0 : sizeClass(waiters.length);
       if (size >= fewest) continue;
       fewest = size;
-      found = { context, waiters };
+      found = { context, waiter };
     }
     return found;
   }
@@ -186,25 +228,29 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
 
   function serve({ whole: { members }, accounts }: Lane<P>): void {
     let withParts = true;
+    let onlySpare = false;
+    const mayGo = (size: CallSize) => (withParts || size.isPart !== true) && !(onlySpare && isLong(size));
     const aside: Share[] = [];
     for (let account = members.next(); account !== undefined; account = members.next()) {
-      const found = next(accounts.get(account) ?? new Map(), withParts);
+      const found = next(accounts.get(account) ?? new Map(), mayGo);
       if (found === undefined) {
         members.setAside(account);
         aside.push(account);
         continue;
       }
-      const { context, waiters } = found;
-      const waiter = waiters[0] as Waiter<P>;
-      const replica = choose(waiter);
+      const { context, waiter } = found;
+      const replica = choose(waiter, onlySpare);
       if (replica !== undefined) {
         turns += 1;
-        const placement = seat(replica, waiter, account);
+        const placement = seat(replica, waiter, context);
         leave(context, waiter);
         waiter.resolve(placement);
       } else if (waiter.isPart) {
         // Calls that are no parts may still find a seat.
         withParts = false;
+      } else if (isLong(waiter) && spare.size > 0) {
+        // It must get the next seat, except where it may not go.
+        onlySpare = true;
       } else {
         break;
       }
@@ -241,20 +287,22 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
     },
     remove(replica: P): void {
       loads.delete(replica);
+      spare.delete(replica);
     },
     /** Returns at once where a process has room. */
     place(context: CallContext, size: CallSize): Placement<P> | Promise<Placement<P>> {
       const { signal } = context;
       if (signal.aborted) return Promise.reject(cancellation(signal));
       if (closedWith !== undefined) return Promise.reject(closedWith);
-      if (context.priority !== 'batch') lastCallAt.set(context.accountId, now());
+      countCall(context, 1);
       if (lanes.present.whole.waiting + lanes.batch.whole.waiting === 0) {
         const replica = choose(size);
-        if (replica !== undefined) return seat(replica, size, accountOf(context));
+        if (replica !== undefined) return seat(replica, size, context);
       }
       return new Promise((resolve, reject) => {
         const onAbort = () => {
           leave(context, waiter);
+          countCall(context, -1);
           reject(cancellation(signal));
         };
         const waiter: Waiter<P> = {
@@ -264,6 +312,7 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
             resolve(placement);
           },
           reject(error) {
+            countCall(context, -1);
             signal.removeEventListener('abort', onAbort);
             reject(error);
           },
