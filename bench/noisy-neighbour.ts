@@ -51,7 +51,9 @@ await writeFile(
   config,
   [
     'log: { level: error, format: json }',
-    'limits: { chat: { rpm: 10000000, tpm: 10000000000 } }',
+    // A request that fails is not one too many.
+    'limits:',
+    ...['chat', 'embedding', 'rerank'].map((kind) => `  ${kind}: { rpm: 10000000, tpm: 10000000000 }`),
     'upstreams:',
     `  - { model: ${REMOTE_MODEL}, url: ${upstream.address}/v1, kind: openai, name: fake, max_concurrency: 32 }`,
   ].join('\n'),
@@ -98,12 +100,14 @@ interface Reading {
   lightMs: Record<LightRequest, number>;
   perSecond: number;
   p99Ms: number;
-  failures: number;
+  /** Answers other than 200, by status. */
+  failures: Map<number, number>;
 }
 
 async function measure(): Promise<Reading> {
   const times: number[] = [];
-  let failures = 0;
+  const failures = new Map<number, number>();
+  const failed = (status: number) => failures.set(status, (failures.get(status) ?? 0) + 1);
   const until = performance.now() + seconds * 1_000;
   const processorBefore = processorTime();
   const work = async (key: string) => {
@@ -117,7 +121,7 @@ async function measure(): Promise<Reading> {
       });
       await answer.body.dump();
       if (answer.statusCode === 200) times.push(performance.now() - began);
-      else failures += 1;
+      else failed(answer.statusCode);
     }
   };
   const lightTimes = { 'short embedding': [] as number[], 'own key': [] as number[] };
@@ -128,7 +132,7 @@ async function measure(): Promise<Reading> {
       const answer = await lightPool.request({ ...LIGHT[name], headers });
       await answer.body.dump();
       if (answer.statusCode === 200) lightTimes[name].push(performance.now() - began);
-      else failures += 1;
+      else failed(answer.statusCode);
     }
   };
   const tenants = keys.flatMap((key) => Array.from({ length: CONCURRENCY }, () => work(key)));
@@ -175,6 +179,11 @@ const WARM_UPS: Record<string, () => Promise<string | undefined>> = {
   rerank: () => warmUp('rerank', { model: RERANK_MODEL, query: 'a', documents: ['a'] }),
 };
 
+const sum = (failures: Reading['failures']): number => failures.values().reduce((all, count) => all + count, 0);
+
+const failuresText = (failures: Reading['failures']): string =>
+  ['failed', sum(failures), ...[...failures].map(([status, count]) => `(${count} × ${status})`)].join(' ');
+
 /** Processor seconds of the server and its engines so far. */
 const processorTime = (): number => {
   const pid = server.process.pid ?? 0;
@@ -202,7 +211,7 @@ for (const name of Object.keys(ATTACKS).filter((each) => values.only === undefin
     const after = await measure();
     const quiet = (before.perSecond + after.perSecond) / 2;
     ratios.push(attacked.perSecond / quiet);
-    failures += attacked.failures;
+    failures += sum(attacked.failures);
     const lightTexts = LIGHT_REQUESTS.map((each) => {
       const alone = (before.lightMs[each] + after.lightMs[each]) / 2;
       lightRatios[each].push(attacked.lightMs[each] / alone);
@@ -211,7 +220,7 @@ for (const name of Object.keys(ATTACKS).filter((each) => values.only === undefin
     const [quietRate, attackedRate] = [quiet, attacked.perSecond].map((rate) => rate.toFixed(0));
     console.log(
       `${name.padEnd(14)} quiet ${quietRate}/s, attacked ${attackedRate}/s, p99 ${before.p99Ms.toFixed(0)} → ` +
-        `${attacked.p99Ms.toFixed(0)} ms, ${attacked.failures} failed, ${lightTexts.join(', ')}, cores ${before.cores.toFixed(1)} → ${attacked.cores.toFixed(1)}`,
+        `${attacked.p99Ms.toFixed(0)} ms, ${failuresText(attacked.failures)}, ${lightTexts.join(', ')}, cores ${before.cores.toFixed(1)} → ${attacked.cores.toFixed(1)}`,
     );
   }
   report.add({ name: `throughput under ${name}`, value: median(ratios), atLeast: GOAL });
