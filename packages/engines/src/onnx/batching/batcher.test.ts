@@ -160,6 +160,17 @@ describe('the batcher', () => {
     expect(session.seen().map((marks) => marks.length)).toEqual([8, 1, 2, 2, 4]);
   });
 
+  it('counts an account whose last request has just ended, however long it took', async () => {
+    let time = 0;
+    const { session, submit, finish } = setUp({ sharedTokenBudget: 8, now: () => time });
+    const large = submit(1, new Array(16).fill(4), { accountId: 'one' });
+    await session.started(1);
+    const small = submit(2, [4], { accountId: 'two' });
+    time = 5_000;
+    await finish(small.done, large.done);
+    expect(session.seen().map((marks) => marks.length)).toEqual([8, 2, 2, 2, 2, 1]);
+  });
+
   it('lets interactive requests go before batch work', async () => {
     const { session, submit, finish } = setUp();
     const first = submit(1, [8, 8, 8, 8]);

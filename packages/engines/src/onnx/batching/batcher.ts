@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CallContext } from '@baobab/core/engine/engine.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import { ActiveAccounts } from '@baobab/core/runtime/active-accounts.ts';
 import { Share } from '@baobab/core/runtime/shares.ts';
 import { shareOf } from '@baobab/core/runtime/work.ts';
 import type { Row } from '../pooling.ts';
@@ -40,9 +41,6 @@ interface Batch {
   members: Member[];
 }
 
-/** For so long after an account has sent something, it may send more. */
-const SHARED_MS = 1_000;
-
 /** Of the requests of an account, the oldest leads one of this many batches, so that smaller ones cannot hold it up forever. */
 const BATCHES_FOR_OLDEST = 4;
 
@@ -60,13 +58,11 @@ export interface Batcher {
  * have work, batches are small, so that each waits for a short run only.
  */
 export function createBatcher(session: Pick<EncoderSession, 'run'>, options: BatcherOptions): Batcher {
-  const { now = () => performance.now() } = options;
   /** In the order of their arrival. */
   let jobs: Job[] = [];
   const shares = { present: new Share('work'), batch: new Share('work') };
   const laneOf = ({ priority }: Work['context']) => (priority === 'batch' ? shares.batch : shares.present);
-  /** When work of an account came last, the accounts of the last while only. */
-  const lastWorkAt = new Map<Share, number>();
+  const active = new ActiveAccounts(options.now);
   let batches = 0;
   let pendingTokens = 0;
   let running = false;
@@ -94,21 +90,12 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
     return turns.sort((left, right) => left.rank - right.rank || left.size - right.size).map(({ job }) => job);
   }
 
-  /** Whether another account may send something while the next batch runs. */
-  function isShared(): boolean {
-    const since = now() - SHARED_MS;
-    for (const [account, time] of lastWorkAt) {
-      if (account.waiting === 0 && time < since) lastWorkAt.delete(account);
-    }
-    return lastWorkAt.size > 1;
-  }
-
   function takeBatch(): Batch | undefined {
     const turns = inTurn();
     const ownLength = turns[0]?.pending.longest();
     if (ownLength === undefined) return undefined;
     const { tokenBudget, sharedTokenBudget = tokenBudget } = options;
-    const bounds = { ...options, tokenBudget: isShared() ? sharedTokenBudget : tokenBudget };
+    const bounds = { ...options, tokenBudget: active.areSeveral() ? sharedTokenBudget : tokenBudget };
     const range = lengthRangeOf(ownLength, bounds);
     const waiting = jobs.flatMap(({ pending }) => pending.lengths(range, bounds.maxRows)).sort((a, b) => a - b);
     const { shortest, longest, rows } = chooseWindow(ownLength, waiting, bounds);
@@ -189,13 +176,17 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
       signal.addEventListener('abort', onAbort);
       jobs.push(job);
       account.changeWaiting(1);
-      lastWorkAt.set(account, now());
+      active.begin(work.context);
       pendingTokens += pending.tokens;
       if (!running) {
         running = true;
         void drain();
       }
-      return promise;
+      try {
+        await promise;
+      } finally {
+        active.end(work.context);
+      }
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { CallContext } from '@baobab/core/engine/engine.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
+import { ActiveAccounts } from '@baobab/core/runtime/active-accounts.ts';
 import { Share } from '@baobab/core/runtime/shares.ts';
 import { shareOf } from '@baobab/core/runtime/work.ts';
 
@@ -32,8 +33,6 @@ const PROCESSES_FOR_SHORT = 1 / 8;
 const FEWEST_TO_SPARE = 4;
 /** A text of about 64 tokens, which is what a run takes while several accounts have work. */
 const SHORT_WEIGHT = 1 / 256;
-/** For so long after an account had a call, it may send more. */
-const SHARED_MS = 1_000;
 
 /** How much more than the least loaded process one may have and still be chosen. */
 const TOLERANCE = 1 / 4;
@@ -105,7 +104,7 @@ const isLong = ({ weight, longest = weight }: CallSize): boolean =>
 /** Equal for numbers that differ by less than a factor of two or so. */
 const sizeClass = (calls: number): number => Math.floor(Math.log2(calls));
 
-export function createPlacement<P>(now: () => number = () => performance.now()) {
+export function createPlacement<P>(now?: () => number) {
   const loads = new Map<P, Load>();
   const lanes = { present: emptyLane<P>(), batch: emptyLane<P>() };
   const laneOf = ({ priority }: CallContext) => (priority === 'batch' ? lanes.batch : lanes.present);
@@ -114,8 +113,7 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
     return laneOf(context).whole.members.get(name, weight);
   };
 
-  /** Accounts with calls now or in the last while, by priority: how many calls, and when the last one came or ended. */
-  const active = new Map<string, { calls: number; lastAt: number }>();
+  const active = new ActiveAccounts(now);
   /** Left to short calls while several accounts have work. */
   const spare = new Set<P>();
 
@@ -128,21 +126,12 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
     (load.weight + weight > limit ||
       (isPart && load.parts >= SEAT_PARTS && load.partWeight + weight > SEAT_WEIGHT_FOR_PARTS));
 
-  function countCall({ priority, accountId }: CallContext, change: 1 | -1): void {
-    const name = `${priority} ${accountId}`;
-    active.set(name, { calls: (active.get(name)?.calls ?? 0) + change, lastAt: now() });
-  }
-
-  function isShared(): boolean {
-    const since = now() - SHARED_MS;
-    for (const [name, { calls, lastAt }] of active) if (calls === 0 && lastAt < since) active.delete(name);
-    return active.size > 1;
-  }
-
   /** Those with the least long work are free first, of equal ones those that have worked on it for the longest time. They stay the same, since one that is changed for another is never free. */
   function chooseSpare(): void {
     const wanted =
-      loads.size < FEWEST_TO_SPARE || !isShared() ? 0 : Math.max(1, Math.floor(loads.size * PROCESSES_FOR_SHORT));
+      loads.size < FEWEST_TO_SPARE || !active.areSeveral()
+        ? 0
+        : Math.max(1, Math.floor(loads.size * PROCESSES_FOR_SHORT));
     for (const replica of [...spare].slice(wanted)) spare.delete(replica);
     if (spare.size === wanted) return;
     const others = [...loads].filter(([replica]) => !spare.has(replica));
@@ -197,7 +186,7 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
         released = true;
         const isLast = load.calls === 1;
         for (const name of LOAD_NAMES) load[name] = isLast ? 0 : load[name] - share[name];
-        countCall(context, -1);
+        active.end(context);
         pump();
       },
     };
@@ -294,7 +283,7 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
       const { signal } = context;
       if (signal.aborted) return Promise.reject(cancellation(signal));
       if (closedWith !== undefined) return Promise.reject(closedWith);
-      countCall(context, 1);
+      active.begin(context);
       if (lanes.present.whole.waiting + lanes.batch.whole.waiting === 0) {
         const replica = choose(size);
         if (replica !== undefined) return seat(replica, size, context);
@@ -302,7 +291,7 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
       return new Promise((resolve, reject) => {
         const onAbort = () => {
           leave(context, waiter);
-          countCall(context, -1);
+          active.end(context);
           reject(cancellation(signal));
         };
         const waiter: Waiter<P> = {
@@ -312,7 +301,7 @@ export function createPlacement<P>(now: () => number = () => performance.now()) 
             resolve(placement);
           },
           reject(error) {
-            countCall(context, -1);
+            active.end(context);
             signal.removeEventListener('abort', onAbort);
             reject(error);
           },
