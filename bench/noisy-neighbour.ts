@@ -51,7 +51,7 @@ await writeFile(
   config,
   [
     'log: { level: error, format: json }',
-    // A request that fails is not one too many.
+    // No request fails for its rate.
     'limits:',
     ...['chat', 'embedding', 'rerank'].map((kind) => `  ${kind}: { rpm: 10000000, tpm: 10000000000 }`),
     'upstreams:',
