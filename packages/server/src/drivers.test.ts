@@ -28,8 +28,13 @@ const chat = { driver: 'llama', task: 'chat', options: { model: 'model.gguf' } }
 
 describe('the layout of a model', () => {
   it('of onnx gives an encoder one process with one thread for each core, and slots for all of them', () => {
-    expect(onnx.local.layout(embedding, automatic, onCores(2))).toMatchObject({ processes: 2, threads: 1, slots: 64 });
-    const large = { processes: 32, threads: 1, slots: 1024 };
+    expect(onnx.local.layout(embedding, automatic, onCores(2))).toMatchObject({
+      processes: 2,
+      threads: 1,
+      slots: 86,
+      slotsPerAccount: 64,
+    });
+    const large = { processes: 32, threads: 1, slots: 1366, slotsPerAccount: 1024 };
     expect(onnx.local.layout(embedding, automatic, onCores(32))).toMatchObject(large);
   });
 
@@ -64,7 +69,7 @@ describe('the layout of a model', () => {
 
   it('of onnx gives whisper one process with all cores, and lets several requests take turns', () => {
     const layout = onnx.local.layout(onnxModel('transcription'), automatic, onCores(4));
-    expect(layout).toMatchObject({ processes: 1, threads: 4, slots: 16 });
+    expect(layout).toMatchObject({ processes: 1, threads: 4, slots: 16, slotsPerAccount: 12 });
   });
 
   it('of llama uses every core once', () => {

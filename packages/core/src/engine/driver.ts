@@ -198,6 +198,8 @@ export interface Layout extends LayoutShape {
   parallelSequences: number;
   /** Requests that may work at once; the others wait in the fair queue. */
   slots: number;
+  /** How many of them one account may hold; all of them by default. */
+  slotsPerAccount?: number;
 }
 
 export interface WeightFacts {
@@ -264,8 +266,14 @@ export const fileName = Type.String({ pattern: FILE_NAME });
 export const count = (value: number, description: string, minimum = 0) =>
   Type.Integer({ minimum, default: value, description });
 
-/** Encoders are fastest when they can batch many small requests. */
+/** Encoders are fastest when they can batch many small requests, also those of one account. */
 export const ENCODER_SLOTS = 64;
+
+/** Slots where requests share a process: others need not wait for the end of a request of the account that holds its part. */
+export const slotsWithRoom = (slotsPerAccount: number): Pick<Layout, 'slots' | 'slotsPerAccount'> => ({
+  slots: Math.ceil((slotsPerAccount * 4) / 3),
+  slotsPerAccount,
+});
 
 /** Memory of a process without weights: Node, the runtime and its libraries. */
 export const PROCESS_BYTES = 96 * 1024 * 1024;

@@ -21,10 +21,9 @@ function buildReader() {
   const decoders = createSlots({
     queueLength: 16,
     queueTimeoutMs: 60_000,
-    maxPerAccount: PER_ACCOUNT,
     clock: systemClock,
   });
-  decoders.setCapacity(DECODERS);
+  decoders.setCapacity(DECODERS, PER_ACCOUNT);
   const running = new Set<string>();
   const release = new Map<string, () => void>();
   /** A decoder that gives one second of audio when the test says so. */

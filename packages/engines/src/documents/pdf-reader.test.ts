@@ -32,8 +32,8 @@ function setUp() {
   const started: string[] = [];
   const ends: ((found: PdfText) => void)[] = [];
   const clock = { now: () => now };
-  const readers = createSlots({ queueLength: 10, queueTimeoutMs: 60_000, maxPerAccount: 1, clock });
-  readers.setCapacity(2);
+  const readers = createSlots({ queueLength: 10, queueTimeoutMs: 60_000, clock });
+  readers.setCapacity(2, 1);
   const reader = createPdfReader({
     readers,
     clock,

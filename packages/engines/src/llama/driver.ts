@@ -7,6 +7,7 @@ import {
   fileName,
   type MemoryFacts,
   PROCESS_BYTES,
+  slotsWithRoom,
   totalFileBytes,
   type WeightFacts,
 } from '@baobab/core/engine/driver.ts';
@@ -96,7 +97,8 @@ export const llama = {
       const threads = llamaThreads || physicalCores;
       const sequences = accelerator.memoryBytes > 0 ? gpuSequences(accelerator.memoryBytes, contextLength) : SEQUENCES;
       const parallelSequences = task === 'chat' ? llamaSequences || sequences : 1;
-      return { processes: 1, threads, parallelSequences, slots: task === 'chat' ? parallelSequences : ENCODER_SLOTS };
+      const slots = task === 'chat' ? { slots: parallelSequences } : slotsWithRoom(ENCODER_SLOTS);
+      return { processes: 1, threads, parallelSequences, ...slots };
     },
     facts: ({ options: { model } }, directory) => factsOf(readGgufHeader(join(directory, model))),
     previewFacts: ({ beginning }) => factsOf(beginning && parseGgufHeader(beginning)),

@@ -9,6 +9,7 @@ import {
   type LayoutShape,
   type MachineShape,
   PROCESS_BYTES,
+  slotsWithRoom,
   totalFileBytes,
   type WeightFacts,
 } from '@baobab/core/engine/driver.ts';
@@ -62,10 +63,10 @@ type OnnxSettings = Static<typeof settingsObject>;
 const MEMORY_SHARE = 0.4;
 /** With fewer cores one thread for each process was the fastest in every measurement. */
 const MIN_TRIAL_CORES = 4;
-/** Requests that a process can combine into full batches. */
+/** Requests of one account that a process can combine into full batches. */
 const SLOTS_PER_PROCESS = 32;
 /** One window runs at a time, but requests take turns window by window: an hour of audio must not block a short clip. */
-const TRANSCRIPTION_SLOTS = 16;
+const TRANSCRIPTION_SLOTS = 12;
 
 /** Weights are packed once more for the processor, and activations come on top. Measured: bge-small int8 153 MB, estimated 157. */
 const WEIGHTS_FACTOR = 1.8;
@@ -219,13 +220,13 @@ export const onnx = {
       if (task === 'transcription') {
         const processes = onnxProcesses || 1;
         const threads = onnxThreads || Math.max(1, Math.floor(machine.cores / processes));
-        return { processes, threads, parallelSequences: 1, slots: TRANSCRIPTION_SLOTS };
+        return { processes, threads, parallelSequences: 1, ...slotsWithRoom(TRANSCRIPTION_SLOTS) };
       }
       const best = machine.measured ?? guess(options, machine);
       const processes = onnxProcesses || best.processes;
       const chosen = processes === best.processes ? best.threads : Math.max(1, Math.floor(machine.cores / processes));
-      const slots = Math.max(ENCODER_SLOTS, SLOTS_PER_PROCESS * processes);
-      return { processes, threads: onnxThreads || chosen, parallelSequences: 1, slots };
+      const slots = slotsWithRoom(Math.max(ENCODER_SLOTS, SLOTS_PER_PROCESS * processes));
+      return { processes, threads: onnxThreads || chosen, parallelSequences: 1, ...slots };
     },
     trials: {
       module: new URL('./layout/trials.ts', import.meta.url),

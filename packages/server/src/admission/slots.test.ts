@@ -95,8 +95,8 @@ describe('slots', () => {
   });
 
   it('lets no account hold more than its part, and others pass by', async () => {
-    const slots = createSlots({ queueLength: 8, queueTimeoutMs: 1_000, maxPerAccount: 1, clock: systemClock });
-    slots.setCapacity(2);
+    const slots = createSlots({ queueLength: 8, queueTimeoutMs: 1_000, clock: systemClock });
+    slots.setCapacity(2, 1);
     const of = (accountId: string) => ({ ...context(accountId), accountId });
     const first = await slots.enter(of('a'));
     const second = slots.enter(of('a'));
@@ -105,6 +105,26 @@ describe('slots', () => {
     first.release();
     await second;
     expect([slots.inUse(), slots.waiting()]).toEqual([2, 0]);
+  });
+
+  it('leaves a slot to an account that comes, whatever the one before has sent, and one to its own requests beside batches', async () => {
+    const slots = createSlots({ queueLength: 100, queueTimeoutMs: 1_000, clock: systemClock });
+    slots.setCapacity(8, 6);
+    const of = (accountId: string, priority?: Priority) => ({ ...context(accountId, priority), accountId });
+    const ignored = () => {};
+    for (let n = 0; n < 20; n += 1) slots.enter(of('heavy', n < 10 ? 'batch' : 'interactive')).catch(ignored);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(slots.inUse()).toBe(6);
+    expect(slots.enterNow(of('light'))).toBeDefined();
+    slots.rejectAll(new Error('the end'));
+
+    const idle = createSlots({ queueLength: 100, queueTimeoutMs: 1_000, clock: systemClock });
+    idle.setCapacity(8, 6);
+    for (let n = 0; n < 10; n += 1) idle.enter(of('heavy', 'batch')).catch(ignored);
+    expect(idle.inUse()).toBe(5);
+    expect(idle.enterNow(of('heavy'))).toBeDefined();
+    expect(idle.enterNow(of('heavy'))).toBeUndefined();
+    idle.rejectAll(new Error('the end'));
   });
 
   it('answers 429 with the time to wait when the queue is full', async () => {

@@ -7,8 +7,6 @@ export interface SlotsOptions {
   queueLength: number;
   /** Undefined: as long as it takes. */
   queueTimeoutMs: number | undefined;
-  /** How many slots one account may hold; all of them by default. */
-  maxPerAccount?: number;
   clock: Clock;
   onDepth?(waiting: number): void;
 }
@@ -26,8 +24,8 @@ export interface Slots {
   /** Undefined when there is no free slot, or others wait for it already. */
   enterNow(context: QueueContext): Permit | undefined;
   enter(context: QueueContext): Promise<Permit>;
-  /** How many requests may work at once; none before the first call. */
-  setCapacity(slots: number): void;
+  /** How many requests may work at once, none before the first call, and how many of one account; as many by default. */
+  setCapacity(slots: number, perAccount?: number): void;
   rejectAll(error: Error): void;
   waiting(): number;
   inUse(): number;
@@ -36,10 +34,11 @@ export interface Slots {
 const MAX_RETRY_AFTER_SECONDS = 60;
 
 export function createSlots(options: SlotsOptions): Slots {
-  const { queueLength, queueTimeoutMs, maxPerAccount, clock, onDepth } = options;
-  /** Slots by account, where that matters. */
-  const held = maxPerAccount === undefined ? undefined : new Map<string, number>();
+  const { queueLength, queueTimeoutMs, clock, onDepth } = options;
+  /** Slots by account. */
+  const held = new Map<string, number>();
   let capacity = 0;
+  let maxPerAccount: number | undefined;
   let inUse = 0;
   let batchInUse = 0;
   /** Smoothed time a slot is held, for Retry-After. */
@@ -62,13 +61,16 @@ export function createSlots(options: SlotsOptions): Slots {
   const isFree = (priority: Priority) =>
     inUse < capacity && (priority !== 'batch' || batchInUse < Math.max(1, capacity - 1));
 
+  /** The batches of an account leave one of its slots to its other requests. */
+  const mostOf = (priority: Priority, most: number) => (priority === 'batch' ? Math.max(1, most - 1) : most);
+
   const mayRun = ({ priority, accountId }: QueueContext) =>
-    isFree(priority) && (held === undefined || (held.get(accountId) ?? 0) < (maxPerAccount ?? capacity));
+    isFree(priority) && (maxPerAccount === undefined || (held.get(accountId) ?? 0) < mostOf(priority, maxPerAccount));
 
   function countHeld(accountId: string, change: number): void {
-    const count = (held?.get(accountId) ?? 0) + change;
-    if (count === 0) held?.delete(accountId);
-    else held?.set(accountId, count);
+    const count = (held.get(accountId) ?? 0) + change;
+    if (count === 0) held.delete(accountId);
+    else held.set(accountId, count);
   }
 
   function take(context: QueueContext, waitedMs: number): Permit {
@@ -77,7 +79,7 @@ export function createSlots(options: SlotsOptions): Slots {
     const end = queue.begin(context);
     inUse += 1;
     if (priority === 'batch') batchInUse += 1;
-    if (held !== undefined) countHeld(accountId, 1);
+    countHeld(accountId, 1);
     let released = false;
     return {
       waitedMs,
@@ -86,7 +88,7 @@ export function createSlots(options: SlotsOptions): Slots {
         released = true;
         inUse -= 1;
         if (priority === 'batch') batchInUse -= 1;
-        if (held !== undefined) countHeld(accountId, -1);
+        countHeld(accountId, -1);
         end();
         heldMs += (clock.now() - since - heldMs) / 8;
         queue.wake();
@@ -96,7 +98,7 @@ export function createSlots(options: SlotsOptions): Slots {
 
   function enterNow(context: QueueContext): Permit | undefined {
     // With a bound for each account, a slot that is free while others wait is one that they may not take.
-    const free = mayRun(context) && (held !== undefined || !queue.isBehindOthers(context.priority));
+    const free = mayRun(context) && (maxPerAccount !== undefined || !queue.isBehindOthers(context.priority));
     return free && !context.signal.aborted ? take(context, 0) : undefined;
   }
 
@@ -108,8 +110,9 @@ export function createSlots(options: SlotsOptions): Slots {
       const since = clock.now();
       return await queue.wait(context, () => (mayRun(context) ? take(context, clock.now() - since) : undefined));
     },
-    setCapacity(slots) {
+    setCapacity(slots, perAccount) {
       capacity = slots;
+      maxPerAccount = perAccount;
       queue.wake();
     },
     rejectAll: queue.rejectAll,

@@ -163,7 +163,7 @@ export class ModelHost implements MemoryHolder {
     const { device = ON_PROCESSOR } = loaded;
     this.#state = { phase: 'ready', ...loaded, device, loadedAt: this.#lastUsedAt };
     metrics.device(this.name, device);
-    this.#slots.setCapacity(loaded.layout.slots);
+    this.#slots.setCapacity(loaded.layout.slots, loaded.layout.slotsPerAccount);
   }
 
   #loadFailed(error: unknown): void {

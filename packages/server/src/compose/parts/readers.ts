@@ -18,10 +18,9 @@ function readerSlots(count: number, queue: { length: number; timeoutMs: number |
   const slots = createSlots({
     queueLength: queue.length,
     queueTimeoutMs: queue.timeoutMs,
-    maxPerAccount: allButAQuarter(count),
     clock: steadyClock,
   });
-  slots.setCapacity(count);
+  slots.setCapacity(count, allButAQuarter(count));
   return slots;
 }
 
