@@ -103,6 +103,23 @@ describe('an event stream', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('writes the events of one turn of the event loop at once', async () => {
+    const address = await serve(async (events) => {
+      for (let index = 0; index < 3; index += 1) events.write(`data: ${index}\n\n`);
+      await new Promise(setImmediate);
+      for (let index = 3; index < 300; index += 1) events.write(`data: ${index}\n\n`);
+      events.write('data: the last of this turn\n\n');
+      await events.end('data: [DONE]\n\n');
+    });
+    const socket = connect(Number(new URL(address).port), '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    let answer = '';
+    for await (const bytes of socket) answer += String(bytes);
+    const chunks = [...answer.matchAll(/\r\n[0-9a-f]+\r\n(data: [^\n]*)/g)].map(([, first]) => first);
+    expect(chunks).toEqual(['data: 0', 'data: 1', 'data: 3']);
+    expect(answer).toContain('data: 299\n\ndata: the last of this turn\n\ndata: [DONE]\n\n');
+  });
+
   it('waits for a client that reads slowly', async () => {
     const waited = Promise.withResolvers<void>();
     const piece = `data: ${'x'.repeat(1_000_000)}\n\n`;

@@ -22,6 +22,8 @@ export interface EventStream {
 }
 
 const KEEP_ALIVE_MS = 10_000;
+/** Text of one turn of the event loop that is written before the turn ends. */
+const GATHERED_LENGTH = 16_384;
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
@@ -35,6 +37,8 @@ const STREAM_HEADERS = {
  */
 export const openEventStream = (reply: FastifyReply): EventStream => new ReplyEvents(reply);
 
+const writeGathered = (events: ReplyEvents): void => events.writeGathered();
+
 /** A class: thousands may be open, and V8 makes an object with a getter a hash table. */
 class ReplyEvents implements EventStream {
   opened = false;
@@ -44,6 +48,8 @@ class ReplyEvents implements EventStream {
   readonly #isKept: boolean;
   readonly #keepAlive: NodeJS.Timeout;
   #draining: Promise<void> | undefined;
+  /** Written at the end of this turn: an upstream may send hundreds of events at once, and each write costs more than its event. */
+  #gathered = '';
 
   constructor(reply: FastifyReply) {
     const { raw, request } = reply;
@@ -59,7 +65,9 @@ class ReplyEvents implements EventStream {
     if (this.#raw.destroyed) throw errors.clientCancelled();
     this.#keepAlive.refresh();
     this.#keep(text);
-    if (this.#send(text)) return;
+    if (this.opened) this.#gather(text);
+    else this.#send(text);
+    if (!this.#raw.writableNeedDrain) return;
     // Several choices may wait for the same client.
     this.#draining ??= this.#drained();
     return this.#draining;
@@ -75,7 +83,7 @@ class ReplyEvents implements EventStream {
       await this.#run?.abandon(error.status);
     } finally {
       // Even when the store cannot be reached: the client would wait forever.
-      if (!this.#raw.destroyed) this.#raw.end(text);
+      if (!this.#raw.destroyed) this.#raw.end(this.#release() + text);
     }
   }
 
@@ -84,7 +92,7 @@ class ReplyEvents implements EventStream {
     this.#open();
     this.#keep(text);
     await this.#run?.finish({ ...keptHeaders(this.#reply), ...STREAM_HEADERS });
-    if (!this.#raw.destroyed) this.#raw.end(text);
+    if (!this.#raw.destroyed) this.#raw.end(this.#release() + text);
   }
 
   #open(): void {
@@ -97,16 +105,34 @@ class ReplyEvents implements EventStream {
     });
   }
 
-  #send(text: string): boolean {
+  #gather(text: string): void {
+    if (this.#gathered === '') process.nextTick(writeGathered, this);
+    this.#gathered += text;
+    if (this.#gathered.length >= GATHERED_LENGTH) this.writeGathered();
+  }
+
+  writeGathered(): void {
+    if (this.#gathered !== '' && !this.#raw.destroyed) this.#raw.write(this.#release());
+  }
+
+  #release(): string {
+    const text = this.#gathered;
+    this.#gathered = '';
+    return text;
+  }
+
+  #send(text: string): void {
     const raw = this.#raw;
-    if (this.opened) return raw.write(text);
+    if (this.opened) {
+      raw.write(text);
+      return;
+    }
     this.#open();
     // Node keeps the head until the answer ends, as a tree of its pieces unless it was written by itself.
     raw.socket?.cork();
     raw.flushHeaders();
-    const hasRoom = raw.write(text);
+    raw.write(text);
     raw.socket?.uncork();
-    return hasRoom;
   }
 
   #keep(text: string): void {
