@@ -98,11 +98,13 @@ export function addUsed(sums: Consumption, added: Consumption): void {
   for (const name of MEASURE_NAMES) sums[name] += added[name];
 }
 
-export const toFields = (used: Consumption): Record<MeasureField, number> =>
-  Object.fromEntries(MEASURE_NAMES.map((name) => [MEASURES[name].wireName, used[name]])) as Record<
-    MeasureField,
-    number
-  >;
+/** Lists have hundreds of them: written out for the same reason, and so is `fromFields`. */
+export const toFields = (used: Consumption): Record<MeasureField, number> => ({
+  prompt_tokens: used.promptTokens,
+  completion_tokens: used.completionTokens,
+  cache_read_tokens: used.cacheReadTokens,
+  audio_seconds: used.audioSeconds,
+});
 
 export const pricesToFields = (prices: Record<PriceName, number | null>) =>
   Object.fromEntries(
@@ -110,8 +112,12 @@ export const pricesToFields = (prices: Record<PriceName, number | null>) =>
   ) as Record<PriceField, number | null>;
 
 /** Also reads sums, which databases return as text. */
-export const fromFields = (row: Record<MeasureField, number | string>): Consumption =>
-  forEachMeasure((name) => Number(row[MEASURES[name].wireName]));
+export const fromFields = (row: Record<MeasureField, number | string>): Consumption => ({
+  promptTokens: Number(row.prompt_tokens),
+  completionTokens: Number(row.completion_tokens),
+  cacheReadTokens: Number(row.cache_read_tokens),
+  audioSeconds: Number(row.audio_seconds),
+});
 
 interface Dimension {
   /** Its column in `ledger_series`. */
