@@ -4,7 +4,7 @@ import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts'
 import type { ReportReply, Statement, StatementResult } from './thread-messages.ts';
 
 const PROGRAM = new URL('./report-process.ts', import.meta.url);
-/** Kept by all but one, which stays. */
+/** All but one end when they were not used for so long, or up to twice as long. Starting one blocks the event loop for milliseconds. */
 const IDLE_MS = 30_000;
 /** Rows of an answer; sorting is SQLite's own memory. */
 const FLAGS = ['--max-old-space-size=256', '--max-semi-space-size=8', '--disable-warning=ExperimentalWarning'];
@@ -22,7 +22,9 @@ export class ReportProcesses {
   /** The last used one is last. */
   readonly #idle: ChildProcess[] = [];
   readonly #all = new Set<ChildProcess>();
-  readonly #timer = setInterval(() => this.#endIdle(1), IDLE_MS).unref();
+  /** Since the last time that idle ones were ended. */
+  #used = new WeakSet<ChildProcess>();
+  readonly #timer = setInterval(() => this.#endUnused(), IDLE_MS).unref();
 
   constructor(options: { path: string; busyTimeoutMs: number }) {
     this.#options = options;
@@ -32,6 +34,7 @@ export class ReportProcesses {
     return new Promise((resolve, reject) => {
       const waiting = this.#idle.pop();
       const child = waiting ?? this.#start();
+      this.#used.add(child);
       child.ref();
       child.channel?.ref();
       const kill = () => child.kill('SIGKILL');
@@ -65,7 +68,7 @@ export class ReportProcesses {
 
   /** Those that do nothing: the next ones read the statistics of the database anew. */
   renew(): void {
-    this.#endIdle(0);
+    this.#endIdle(this.#idle.length);
   }
 
   async close(): Promise<void> {
@@ -79,8 +82,14 @@ export class ReportProcesses {
     );
   }
 
-  #endIdle(keep: number): void {
-    for (const child of this.#idle.splice(0, Math.max(0, this.#idle.length - keep))) child.kill('SIGKILL');
+  #endUnused(): void {
+    const unused = this.#idle.filter((child) => !this.#used.has(child)).length;
+    this.#used = new WeakSet();
+    this.#endIdle(Math.min(unused, this.#idle.length - 1));
+  }
+
+  #endIdle(count: number): void {
+    for (const child of this.#idle.splice(0, Math.max(0, count))) child.kill('SIGKILL');
   }
 
   #start(): ChildProcess {
