@@ -112,7 +112,7 @@ export interface SqlDatabase {
    * ReportTooLongError at its limit. Without a caller, it is work of the server itself, which has no limit.
    */
   report(caller?: ReportCaller): Kysely<Tables>;
-  /** A table to select from by one of its indexes. SQLite would choose by statistics that may be old; PostgreSQL keeps its own up to date. */
+  /** A table to select from by one of its indexes. SQLite would choose by statistics that may be old; PostgreSQL has no such hint. */
   byIndex<Name extends keyof Tables>(table: Name, index: string): AliasedRawBuilder<Tables[Name], Name>;
   /**
    * Whether a column has one of few values, which are sought one after the other in an index that begins with the column. PostgreSQL would

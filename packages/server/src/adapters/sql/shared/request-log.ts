@@ -4,7 +4,7 @@ import { FIVE_MINUTES_MS, HOUR_MS } from '@baobab/core/domain/time/durations.ts'
 import { hourShift } from '@baobab/core/domain/time/zoned-bucket.ts';
 import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
 import type { LatencyQuery, RequestEntry, RequestFilter, RequestLog } from '@baobab/core/ports/request-log.ts';
-import { type Kysely, type SelectQueryBuilder, sql } from 'kysely';
+import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
 import { bucketNumber } from './bucket-number.ts';
 import type { BulkTarget, PlainValue, SqlDatabase } from './database.ts';
 import { createSeriesIds, seriesIn } from './series.ts';
@@ -123,10 +123,36 @@ interface Source extends Pick<SqlDatabase, 'byIndex'> {
 
 /** The index that gives the order; statistics decide nothing. */
 function indexFor({ accountId, status }: RequestFilter): string {
-  const isOfFailed = status !== undefined && status[0] >= 400;
+  const isOfFailed = status !== undefined && isFailure(status);
   if (accountId === undefined) return isOfFailed ? 'request_log_failed_by_time' : 'request_log_by_time';
   return isOfFailed ? 'request_log_failed' : 'request_log_by_account';
 }
+
+/** As the indexes of all accounts have it. */
+const TIME_OF_ALL = sql<number>`(time_ms + 0)`;
+
+const isFailure = ([first]: readonly [number, number]): boolean => first >= 400;
+
+/**
+ * By literals where the index of failed requests has them, and without a bound that every status is within: PostgreSQL would expect fewer
+ * rows than a page has, and sort all of an account.
+ */
+function statusBounds(status: readonly [number, number]): RawBuilder<boolean>[] {
+  const [first, last] = status;
+  return [
+    ...(isFailure(status) ? [sql<boolean>`status >= 400`] : []),
+    ...(first === 400 ? [] : [sql<boolean>`status >= ${first}`]),
+    ...(last >= 599 ? [] : [sql<boolean>`status <= ${last}`]),
+  ];
+}
+
+/** A lookup for each row that is returned, and no join: neither database then has an order of tables to choose. */
+const nameOf = (db: Kysely<Tables>, column: 'key_id' | 'model' | 'region') =>
+  db
+    .selectFrom('ledger_series')
+    .whereRef('ledger_series.id', '=', sql.ref('request_log.series_id'))
+    .select(column)
+    .$asScalar();
 
 /** The limit keeps SQLite from choosing any other index than that of the id. */
 const requestById = (db: Kysely<Tables>, id: string) =>
@@ -145,36 +171,31 @@ export function requestListQuery(
     id === undefined
       ? db.selectFrom(byIndex('request_log', indexFor(filter)))
       : db.selectFrom(requestById(db, id)).$castTo<never>();
-  return (
-    (found as ReturnType<Kysely<Tables>['selectFrom']> as SelectQueryBuilder<Tables, 'request_log', object>)
-      // Cross: SQLite then reads the requests first, in their order, and names each. It knows the size of tables only as it was once.
-      .crossJoin('ledger_series')
-      .whereRef('ledger_series.id', '=', 'request_log.series_id')
-      .selectAll('request_log')
-      .select(['ledger_series.key_id', 'ledger_series.model', 'ledger_series.region'])
-      .$if(accountId !== undefined, (query) => query.where('request_log.account_id', '=', accountId ?? ''))
-      .$if(isSelection, (query) => query.where('series_id', 'in', seriesIn(db, { accountId, ...series })))
-      .$if(region !== undefined, (query) => query.where('ledger_series.region', '=', region ?? ''))
-      .$if(start !== undefined, (query) => query.where('time_ms', '>=', start ?? 0))
-      .$if(end !== undefined, (query) => query.where('time_ms', '<', end ?? 0))
-      .$if(endpoint !== undefined, (query) => query.where('endpoint', '=', endpoint ?? ''))
-      .$if(status !== undefined, (query) =>
-        query.where('status', '>=', status?.[0] ?? 0).where('status', '<=', status?.[1] ?? 0),
-      )
-      // As a literal, so that the index of failed requests is used.
-      .$if(status !== undefined && status[0] >= 400, (query) => query.where(sql<boolean>`status >= 400`))
-      .$if(before !== undefined, (query) =>
-        query.where(({ or, and, eb }) =>
-          and([
-            eb('time_ms', '<=', before?.time ?? 0),
-            or([eb('time_ms', '<', before?.time ?? 0), eb('request_log.id', '<', before?.id ?? '')]),
-          ]),
-        ),
-      )
-      .orderBy('time_ms', 'desc')
-      .orderBy('request_log.id', 'desc')
-      .limit(limit)
-  );
+  const time = accountId === undefined ? TIME_OF_ALL : sql.ref<number>('time_ms');
+  return (found as ReturnType<Kysely<Tables>['selectFrom']> as SelectQueryBuilder<Tables, 'request_log', object>)
+    .selectAll('request_log')
+    .select([nameOf(db, 'key_id').as('key_id'), nameOf(db, 'model').as('model'), nameOf(db, 'region').as('region')])
+    .$if(accountId !== undefined, (query) => query.where('request_log.account_id', '=', accountId ?? ''))
+    .$if(isSelection, (query) =>
+      // "Is true" keeps PostgreSQL from a join, which may lose the order.
+      query.where(sql<boolean>`(series_id in ${seriesIn(db, { accountId, ...series })}) is true`),
+    )
+    .$if(region !== undefined && !isSelection, (query) => query.where(nameOf(db, 'region'), '=', region ?? ''))
+    .$if(start !== undefined, (query) => query.where(time, '>=', start ?? 0))
+    .$if(end !== undefined, (query) => query.where(time, '<', end ?? 0))
+    .$if(endpoint !== undefined, (query) => query.where('endpoint', '=', endpoint ?? ''))
+    .$if(status !== undefined, (query) => query.where(({ and }) => and(statusBounds(status ?? [0, 599]))))
+    .$if(before !== undefined, (query) =>
+      query.where(({ or, and, eb }) =>
+        and([
+          eb(time, '<=', before?.time ?? 0),
+          or([eb(time, '<', before?.time ?? 0), eb('request_log.id', '<', before?.id ?? '')]),
+        ]),
+      ),
+    )
+    .orderBy(time, 'desc')
+    .orderBy('request_log.id', 'desc')
+    .limit(limit);
 }
 
 /** Within an hour, where hours of the time zone begin, in units of five minutes: buckets of hours and days change only there. */
@@ -250,16 +271,16 @@ export function latencyQueries(from: Source, query: LatencyQuery) {
 const sumAsNumber = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
 
 export function sqlRequestLog(database: SqlDatabase): RequestLog {
-  const { read, report, write, byIndex } = database;
+  const { read, report, write, byIndex, soughtIn } = database;
   const seriesIds = createSeriesIds(database);
 
   async function remove(ids: ReturnType<typeof oldest>): Promise<number> {
     const rows = byIndex('request_log', 'sqlite_autoindex_request_log_1');
-    const [{ changes }] = await write([read.deleteFrom(rows).where('id', 'in', ids)]);
+    const [{ changes }] = await write([read.deleteFrom(rows).where(soughtIn('id', ids))]);
     return changes;
   }
-  const oldest = (index: string) =>
-    read.selectFrom(byIndex('request_log', index)).select('id').orderBy('time_ms').limit(REMOVE_ROWS);
+  const oldest = (index: string, time: RawBuilder<number>) =>
+    read.selectFrom(byIndex('request_log', index)).select('id').orderBy(time).limit(REMOVE_ROWS);
 
   return {
     collect() {
@@ -304,7 +325,7 @@ export function sqlRequestLog(database: SqlDatabase): RequestLog {
         })),
       };
     },
-    removeOlder: (than) => remove(oldest('request_log_by_time').where('time_ms', '<', than)),
+    removeOlder: (than) => remove(oldest('request_log_by_time', TIME_OF_ALL).where(TIME_OF_ALL, '<', than)),
     async accountsBeyond(newest) {
       const rows = await report()
         .selectFrom(byIndex('request_log', 'request_log_by_account'))
@@ -325,7 +346,9 @@ export function sqlRequestLog(database: SqlDatabase): RequestLog {
         .executeTakeFirst();
       if (first === undefined) return 0;
       return remove(
-        oldest('request_log_by_account').where('account_id', '=', accountId).where('time_ms', '<=', first.time_ms),
+        oldest('request_log_by_account', sql.ref<number>('time_ms'))
+          .where('account_id', '=', accountId)
+          .where('time_ms', '<=', first.time_ms),
       );
     },
   };

@@ -64,7 +64,7 @@ export function sqlRequestTexts({ read, report, write, writeIf }: SqlDatabase): 
         .executeTakeFirst();
       return row && toText(row);
     },
-    removeOlder: async (than) => remove(await some().where('time_ms', '<', than).execute()),
+    removeOlder: async (than) => remove(await some().where('time_ms', '<', than).orderBy('time_ms').execute()),
     removeOfAccount: async (accountId) => remove(await some().where('account_id', '=', accountId).execute()),
     async accountsNotKeeping() {
       const rows = await report()

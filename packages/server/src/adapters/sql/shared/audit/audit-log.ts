@@ -142,7 +142,7 @@ export function sqlAuditLog(database: SqlDatabase): AuditLog {
         .orderBy(shiftedTime(ALL_ENTRIES))
         .limit(REMOVE_ROWS);
       const rows = database.byIndex('audit_log', 'sqlite_autoindex_audit_log_1');
-      const [{ changes }] = await write([read.deleteFrom(rows).where('id', 'in', oldest)]);
+      const [{ changes }] = await write([read.deleteFrom(rows).where(database.soughtIn('id', oldest))]);
       return changes;
     },
   };

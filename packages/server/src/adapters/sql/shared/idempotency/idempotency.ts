@@ -76,6 +76,7 @@ function sqlRecordRemoval(database: SqlDatabase): RecordRemoval {
         .selectFrom('idempotency')
         .select('id')
         .where('expires_at_ms', '<=', now)
+        .orderBy('expires_at_ms')
         .limit(limit)
         .execute();
       if (expired.length === 0) return [];

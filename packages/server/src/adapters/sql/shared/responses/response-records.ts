@@ -155,6 +155,7 @@ export function sqlResponseRecords(database: SqlDatabase): ResponseRecords {
             .selectFrom(byIndex(table, `${table}_by_expiry`))
             .select(['id', 'account_id'])
             .where('expires_at_ms', '<=', now)
+            .orderBy('expires_at_ms')
             .limit(limit)
             .execute(),
         ),
