@@ -161,12 +161,15 @@ const namesIn = (columns: readonly DimensionColumn[], listed: readonly UsageGrou
 const columnsOf = ({ columns }: Groups) => [...columns, 'is_other'] as const;
 
 /** The sums of each hour or day and group. */
-function grouped(db: Kysely<Tables>, rows: Rows, { columns, listed }: Groups, { region }: SeriesFilter) {
+function grouped(db: Kysely<Tables>, rows: Rows, { columns, listed }: Groups, { accountId, region }: SeriesFilter) {
   const sums = db.selectFrom(rows.as('parts')).select(COUNTS.map((count) => sumOf(count).as(count)));
   if (listed !== undefined) {
     return sums
       .leftJoin('ledger_series', (join) =>
-        join.onRef('ledger_series.id', '=', 'parts.series_id').on(namesIn(columns, listed)),
+        join
+          .onRef('ledger_series.id', '=', 'parts.series_id')
+          .on(namesIn(columns, listed))
+          .$call((on) => (accountId === undefined ? on : on.on('ledger_series.account_id', '=', accountId))),
       )
       .$if(region !== undefined, (each) => each.where(regionOf('parts.series_id'), '=', region ?? ''))
       .select(columns.map((column) => sql<string>`coalesce(${sql.ref(`ledger_series.${column}`)}, '')`.as(column)))
@@ -178,7 +181,11 @@ function grouped(db: Kysely<Tables>, rows: Rows, { columns, listed }: Groups, { 
   return sums
     .$if(columns.length > 0 || region !== undefined, (each) =>
       // Cross: SQLite then reads the sums first, whatever it believes about the size of the tables.
-      each.crossJoin('ledger_series').whereRef('ledger_series.id', '=', sql.ref('parts.series_id')),
+      each
+        .crossJoin('ledger_series')
+        .whereRef('ledger_series.id', '=', sql.ref('parts.series_id'))
+        // All of these are. It tells PostgreSQL not to read the names of all other series.
+        .$if(accountId !== undefined, (own) => own.where(sql.ref('ledger_series.account_id'), '=', accountId ?? '')),
     )
     .$if(region !== undefined, (each) => each.where(sql.ref('ledger_series.region'), '=', region ?? ''))
     .select(columns.map((column) => sql.ref<string>(column).as(column)))
