@@ -126,7 +126,10 @@ export function createPlacement<P>(now?: () => number) {
     (load.weight + weight > limit ||
       (isPart && load.parts >= SEAT_PARTS && load.partWeight + weight > SEAT_WEIGHT_FOR_PARTS));
 
-  /** Those with the least long work are free first, of equal ones those that have worked on it for the longest time. They stay the same, since one that is changed for another is never free. */
+  /**
+   * Those with the least long work are free first, of equal ones those that have worked on it for the longest time. They stay the same:
+   * if they changed, none would ever be free.
+   */
   function chooseSpare(): void {
     const wanted =
       loads.size < FEWEST_TO_SPARE || !active.areSeveral()
