@@ -1,8 +1,8 @@
 import { Heap } from './heap.ts';
 
 /**
- * What shares do with the past. `work`: what was served counts on, but nobody saves anything up. `slots`: it counts until it is taken
- * back, as a slot is when it is free again.
+ * How shares treat the past. `work`: what was served keeps counting, and unused time earns no credit. `slots`: what was served counts
+ * until it is given back, as a slot is when it is free again.
  */
 export type Counting = 'work' | 'slots';
 
@@ -70,7 +70,7 @@ export class Share {
 
 /**
  * Shares of one whole. The one that was served least for its weight goes next (start-time fair queueing). One that begins to wait starts
- * where the others are: the time before gives it no advantage, and what it used while nobody waited costs it nothing.
+ * where the others are: the time before gives it no advantage, and what it used while no other share waited costs it nothing.
  */
 class Members {
   readonly of: Share;

@@ -193,7 +193,7 @@ class SharedOrAlone implements RedisCounters {
     return { kind, ...levels, budgets, ticket: held };
   }
 
-  /** Redis is told of admissions that began without it when it is back. */
+  /** Redis learns of admissions that began without it when it is back. */
   async #extendShared(held: HeldAdmission, more: ExtensionDemand, counters: SharedCounters): Promise<ExtensionAnswer> {
     return held.stay === undefined
       ? NOT_HELD
