@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -156,6 +157,15 @@ describe('sqlite store', () => {
     }
     raw.close();
     await database.close();
+  });
+
+  it('ends an analysis before it is closed, so that no file is left beside the database', async () => {
+    const path = freshPath();
+    const store = await openStore({ kind: 'sqlite', path });
+    const analysis = store.refreshStatistics();
+    await store.close();
+    expect([existsSync(`${path}-wal`), existsSync(`${path}-shm`)]).toEqual([false, false]);
+    await analysis;
   });
 
   it('lists the audit log from an index, whatever the filter and the statistics, without sorting', async () => {

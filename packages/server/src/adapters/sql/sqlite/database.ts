@@ -69,6 +69,8 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
   const writer = thread('writer');
   const reader = thread('reader');
   const reports = startReports(options, () => thread('reader'));
+  let analysis: Promise<boolean> | undefined;
+  let isClosing = false;
   const over = (execute: (statement: Statement) => Promise<StatementResult>) =>
     new Kysely<Tables>({ dialect: sqliteDialect({ exclusive: false, execute }) });
 
@@ -109,7 +111,9 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
       await run((signal, begun) => reports.run(statement, { signal, begun }));
     },
     async refreshStatistics() {
-      if (!(await analyze(thread('reader')))) return;
+      if (isClosing) return;
+      analysis = analyze(thread('reader'), () => isClosing);
+      if (!(await analysis) || isClosing) return;
       // A connection reads them when it is opened.
       reader.reopen();
       reports.renew();
@@ -118,8 +122,10 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
     async prepareMonths() {},
     clockSkewMs: async () => 0,
     async close() {
+      isClosing = true;
       reports.turns.close();
-      await Promise.all([reader.close(), reports.close()]);
+      // An analysis ends after the table that it counts. Whoever began it gets its error.
+      await Promise.all([reader.close(), reports.close(), analysis?.catch(() => {})]);
       // Last, so that its checkpoint meets no reader and removes the write-ahead log.
       await writer.close();
     },
@@ -170,13 +176,16 @@ const ANALYSIS_LIMIT = 400;
 const OUTDATED = 'pragma optimize = 0x10003';
 
 /** Counts table by table, so that writes wait for one of them at most. False: nothing was outdated. */
-async function analyze(thread: ThreadClient): Promise<boolean> {
+async function analyze(thread: ThreadClient, isStopped: () => boolean): Promise<boolean> {
   const run = async (sql: string) => runOne(thread, { sql, parameters: [] });
   try {
     await run('pragma query_only = off');
     await run(`pragma analysis_limit = ${ANALYSIS_LIMIT}`);
     const { rows } = await run(OUTDATED);
-    for (const row of rows) await run(String(Object.values(row)[0]));
+    for (const row of rows) {
+      if (isStopped()) break;
+      await run(String(Object.values(row)[0]));
+    }
     return rows.length > 0;
   } finally {
     await thread.close();
