@@ -160,8 +160,14 @@ const namesIn = (columns: readonly DimensionColumn[], listed: readonly UsageGrou
 
 const columnsOf = ({ columns }: Groups) => [...columns, 'is_other'] as const;
 
+/** All series of a report of one account are its own. It tells PostgreSQL not to read the names of all others. */
+const ofAccount = ({ db, soughtIn }: Source, accountId: string | undefined) =>
+  accountId === undefined ? undefined : soughtIn('ledger_series.id', seriesOf(db, { accountId }));
+
 /** The sums of each hour or day and group. */
-function grouped(db: Kysely<Tables>, rows: Rows, { columns, listed }: Groups, { accountId, region }: SeriesFilter) {
+function grouped(from: Source, rows: Rows, { columns, listed }: Groups, { accountId, region }: SeriesFilter) {
+  const { db } = from;
+  const isOwn = ofAccount(from, accountId);
   const sums = db.selectFrom(rows.as('parts')).select(COUNTS.map((count) => sumOf(count).as(count)));
   if (listed !== undefined) {
     return sums
@@ -169,7 +175,7 @@ function grouped(db: Kysely<Tables>, rows: Rows, { columns, listed }: Groups, { 
         join
           .onRef('ledger_series.id', '=', 'parts.series_id')
           .on(namesIn(columns, listed))
-          .$call((on) => (accountId === undefined ? on : on.on('ledger_series.account_id', '=', accountId))),
+          .$call((on) => (isOwn === undefined ? on : on.on(isOwn))),
       )
       .$if(region !== undefined, (each) => each.where(regionOf('parts.series_id'), '=', region ?? ''))
       .select(columns.map((column) => sql<string>`coalesce(${sql.ref(`ledger_series.${column}`)}, '')`.as(column)))
@@ -184,8 +190,7 @@ function grouped(db: Kysely<Tables>, rows: Rows, { columns, listed }: Groups, { 
       each
         .crossJoin('ledger_series')
         .whereRef('ledger_series.id', '=', sql.ref('parts.series_id'))
-        // All of these are. It tells PostgreSQL not to read the names of all other series.
-        .$if(accountId !== undefined, (own) => own.where(sql.ref('ledger_series.account_id'), '=', accountId ?? '')),
+        .$call((own) => (isOwn === undefined ? own : own.where(isOwn))),
     )
     .$if(region !== undefined, (each) => each.where(sql.ref('ledger_series.region'), '=', region ?? ''))
     .select(columns.map((column) => sql.ref<string>(column).as(column)))
@@ -225,9 +230,9 @@ function bucketSums(from: Source, query: UsageQuery, groups: Groups) {
   const sums = [...byDays].reduce(
     (all, [days, group]) => {
       const rows = allOf(group.map((part) => rowsAtTimeOfDay(from, part, query, bucketOf)));
-      return all.unionAll(moved(db, grouped(db, rows, groups, query), days, groups));
+      return all.unionAll(moved(db, grouped(from, rows, groups, query), days, groups));
     },
-    grouped(db, allOf(plain), groups, query),
+    grouped(from, allOf(plain), groups, query),
   );
   return (
     db
@@ -279,10 +284,12 @@ const isAfter = (columns: readonly DimensionColumn[], { index, names }: UsagePos
 /** The names of the groups that cost most, the dearest first. */
 export function dearestQuery(from: Source, query: UsageQuery, limit: number) {
   const columns = query.groupBy.map((grouping) => DIMENSIONS[grouping].column);
+  const isOwn = ofAccount(from, query.accountId);
   const ordered = from.db
     .selectFrom(allOf(wholeTime(from, query)).as('parts'))
     .crossJoin('ledger_series')
     .whereRef('ledger_series.id', '=', sql.ref('parts.series_id'))
+    .$call((own) => (isOwn === undefined ? own : own.where(isOwn)))
     .$if(query.region !== undefined, (each) => each.where('ledger_series.region', '=', query.region ?? ''))
     .select(columns)
     .groupBy(columns)
