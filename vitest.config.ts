@@ -15,6 +15,12 @@ class SlowFilesFirst extends BaseSequencer {
   }
 }
 
+/** A process for each file: they bring native code into it, or measure its event loop or memory. */
+const ALONE = [
+  'test/models/**/*.test.ts',
+  ...['chat', 'http/large-bodies', 'http/spent-budget'].map((name) => `test/integration/${name}.test.ts`),
+];
+
 export default defineConfig({
   test: {
     // They only end what hangs: a machine may be slow. Tests that promise a time measure it themselves.
@@ -38,13 +44,13 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/acceptance/**', 'test/models/**'],
+          exclude: ['test/acceptance/**', ...ALONE],
           isolate: false,
         },
       },
       {
         extends: true,
-        test: { name: 'models', include: ['test/models/**/*.test.ts'] },
+        test: { name: 'alone', include: ALONE },
       },
       {
         extends: true,

@@ -42,7 +42,8 @@ it('shows metrics to programs on this machine only by default', async () => {
 it('hides metrics from a proxy on this machine that only keeps the name of the host', async () => {
   await using bed = await startHttpBed();
   const statusFor = async (host: string) => {
-    const sent = request(new URL('/metrics', bed.address), { headers: { host } });
+    // A connection of its own: a kept one may belong to an earlier server on the same port.
+    const sent = request(new URL('/metrics', bed.address), { headers: { host }, agent: false });
     sent.end();
     const [answer] = (await once(sent, 'response')) as [IncomingMessage];
     answer.resume();
