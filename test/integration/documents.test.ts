@@ -9,7 +9,7 @@ const TALE = 'Once there was a baobab.';
 const model = await startFakeUpstream('vllm');
 const bed = await startHttpBed({
   documents: { max_per_request: 3, max_bytes: 1_000_000, max_pages: 4, max_characters: 20_000, readers: 2 },
-  // Shorter than a reader needs for a bomb: one that waits for another bomb is told what is wrong with it all the same.
+  // Shorter than a reader needs for a bomb: one that waits for another bomb still gets the error that names it.
   engines: { queue_timeout_seconds: 1 },
   upstreams: [CHAT, VISION, EMBEDDING].map((slug) => ({ model: slug, url: model.url, kind: 'vllm' })),
 });

@@ -116,7 +116,7 @@ describe('a GGUF file with absurd counts', () => {
     expect(performance.now() - startedAt).toBeLessThan(1_000);
   });
 
-  it('is told from a sound one', () => {
+  it('is distinguished from a sound one', () => {
     expect(checkGguf(put(whole(2n, 1n, Buffer.concat([architecture, tensor(0), tensor(4)]))))).toBeUndefined();
   });
 });

@@ -153,7 +153,7 @@ describe('shares of work', () => {
     expect(servedAt - arrivedAt).toBeLessThanOrEqual(10);
   });
 
-  it('cost nothing while nobody else waits, and save nothing up', () => {
+  it('cost nothing while no other account waits, and earn no credit', () => {
     const { queue, add, step, of } = busyEngine();
     const alone: QueueContext = {
       accountId: 'a',

@@ -177,7 +177,7 @@ describe('an open answer', () => {
     expect(rows).toMatchObject([{ completionTokens: 3_000 }]);
   });
 
-  it('is billed no more than the budget has, when most of it was thoughts that nobody saw', async () => {
+  it('is billed no more than the budget has, when most of the answer was hidden reasoning', async () => {
     const usage = { promptTokens: 1, completionTokens: 20_000, cachedTokens: 0 };
     const chat = scriptedChat(async function* () {
       yield { type: 'text-delta', text: 'x' };

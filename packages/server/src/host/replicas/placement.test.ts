@@ -216,7 +216,7 @@ describe('placement among accounts', () => {
     expect(count('low')).toBeLessThanOrEqual(2);
   });
 
-  it('leaves a process to small calls while several accounts have work, and none to nobody', async () => {
+  it('keeps a process for small calls only while several accounts have work', async () => {
     let time = 0;
     const placement = createPlacement<string>(() => time);
     for (const name of ['one', 'two', 'three', 'four']) placement.add(name);
