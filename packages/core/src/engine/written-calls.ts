@@ -11,7 +11,8 @@ const FENCE = '```';
 
 /**
  * Recognises an answer that is nothing but a call, as JSON `{"name", "arguments"}`, bare or in a code fence. Some models write calls
- * like that although their template teaches them another way. The result is called with the whole text each time it has grown.
+ * like that although their template teaches them another way. Qwen2.5-Coder copies the double braces of its template: `{{"name": …}}`.
+ * The result is called with the whole text each time it has grown.
  */
 export function createWholeCall(names: readonly string[]): (text: string) => WholeCallMatch {
   const reader = createJsonReader();
@@ -35,16 +36,19 @@ export function createWholeCall(names: readonly string[]): (text: string) => Who
       if (!done) return 'open';
     }
     const rest = text.slice(read);
-    const end = matchTokens(rest, head.fenced ? ['}', FENCE] : ['}']);
+    const end = matchTokens(rest, [...(head.doubled ? ['}', '}'] : ['}']), ...(head.fenced ? [FENCE] : [])]);
     if (typeof end === 'string') return end;
-    if (rest.slice(end).trim() !== '' || !isObjectText(written)) return 'no';
-    return { name: head.name, arguments: written };
+    const json = head.doubled && /^\{\s*\{/.test(written) ? written.slice(1, -1) : written;
+    if (rest.slice(end).trim() !== '' || !isObjectText(json)) return 'no';
+    return { name: head.name, arguments: json };
   };
 }
 
 interface Head {
   name: string;
   fenced: boolean;
+  /** In double braces. */
+  doubled: boolean;
   /** Where the arguments begin. */
   end: number;
 }
@@ -56,9 +60,11 @@ function matchHead(text: string, names: readonly string[]): Head | 'open' | 'no'
   let open = false;
   for (const name of names) {
     const tokens = ['{', '"name"', ':', JSON.stringify(name), ',', '"arguments"', ':', '{'];
-    const end = matchTokens(text.slice(start.end), tokens);
-    if (end === 'open') open = true;
-    else if (end !== 'no') return { name, fenced: start.fenced, end: start.end + end - 1 };
+    for (const doubled of [false, true]) {
+      const end = matchTokens(text.slice(start.end), doubled ? ['{', ...tokens] : tokens);
+      if (end === 'open') open = true;
+      else if (end !== 'no') return { name, fenced: start.fenced, doubled, end: start.end + end - 1 };
+    }
   }
   return open ? 'open' : 'no';
 }

@@ -263,6 +263,9 @@ describe('an answer that is nothing but a call', () => {
     ['a fence with a language', `\`\`\`json\n${json}\n\`\`\``],
     ['a fence without one', `\`\`\`\n${json}\n\`\`\`\n`],
     ['other spaces', `{ "name":"weather" ,\n  "arguments" : ${ROME}\n}`],
+    ['double braces, as the template of Qwen2.5-Coder shows them', `{${json}}`],
+    ['double braces in a fence', `\`\`\`json\n{${json}}\n\`\`\``],
+    ['double braces around the arguments too', `{{"name": "weather", "arguments": {${ROME}}}}`],
   ])('is a call: %s', (_, answer) => {
     for (const tokens of [[answer], characters(answer)]) {
       const written = write(tokens, { syntax });
@@ -290,6 +293,7 @@ describe('an answer that is nothing but a call', () => {
     ['after other text', `I call ${json}`],
     ['in a fence that stays open', `\`\`\`json\n${json}\n`],
     ['before another one', `${json}\n${json}`],
+    ['with two braces before it and one after it', `{${json}`],
     ['that is code', '```python\nprint({"name": "weather"})\n```'],
   ])('stays text: a call %s', (_, answer) => {
     for (const tokens of [[answer], characters(answer)]) {

@@ -18,7 +18,7 @@ export interface RequestGrammars {
 export function compileGrammars({ format, tools, toolChoice, parallelToolCalls }: GrammarRequest): RequestGrammars {
   const budget = createBudget();
   return {
-    calls: planCalls({ tools, choice: toolChoice, parallel: parallelToolCalls ?? true, budget }),
+    calls: planCalls({ tools, choice: toolChoice, parallel: parallelToolCalls, budget }),
     format: format?.type === 'json_schema' ? schemaGrammar(format.schema, ['format', 'schema'], budget) : undefined,
   };
 }

@@ -80,6 +80,24 @@ describe('createSlotPool', () => {
     expect((await serve([3, 3, 3, 3, 3])).sequence).toBe(1);
   });
 
+  it('keeps a long prefix while it is used, beside short requests that share little with it', async () => {
+    const { serve } = pool(3);
+    const tools = Array.from({ length: 1_000 }, (_, at) => at);
+    await serve([...tools, -1]);
+    for (let turn = 0; turn < 20; turn++) {
+      for (let beside = 0; beside < 8; beside++) await serve([...tools.slice(0, 2 * PIECE), -2, turn, beside, -3]);
+      expect((await serve([...tools, turn])).cachedTokens).toBe(tools.length);
+    }
+  });
+
+  it('gives up a long prefix that is not used any more', async () => {
+    const { serve } = pool(2);
+    await serve(Array.from({ length: 1_000 }, (_, at) => at));
+    const used = new Set<number>();
+    for (let turn = 0; turn < 1_000; turn++) used.add((await serve([-1 - turn, 1, 2, 3, 4])).sequence);
+    expect(used.size).toBe(2);
+  });
+
   it('makes a request wait for a slot and removes it from the queue on abort', async () => {
     const { slots, request } = pool(1);
     const first = await slots.acquire(request([1]));

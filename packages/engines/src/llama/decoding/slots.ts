@@ -43,7 +43,10 @@ export interface SlotPoolOptions {
   chunkTokens: number;
 }
 
-/** Prefix cache: a free slot of the same account with the longest common prefix, else the one unused for longest. */
+/**
+ * Prefix cache: takes the free slot that saves the most work, the cached tokens of other prompts that it costs included. Those count the less
+ * the longer they were not used: a long list of tools outlives the short requests that chats send beside it, but not for ever.
+ */
 export function createSlotPool({ sequences, chunkTokens }: SlotPoolOptions): SlotPool {
   const slots: PooledSlot[] = sequences.map((sequence) => ({
     sequence,
@@ -59,9 +62,10 @@ export function createSlotPool({ sequences, chunkTokens }: SlotPoolOptions): Slo
   const take = (request: SlotRequest): { slot: PooledSlot; cachedTokens: number } | undefined => {
     const free = slots.filter((slot) => !slot.busy);
     const candidates = free.map((slot) => ({ slot, cachedTokens: reusable(slot, request) }));
-    // All prompts of a model begin with the same tokens, so a few common ones do not justify taking over another conversation's slot.
-    const worth = ({ slot, cachedTokens }: { slot: PooledSlot; cachedTokens: number }) =>
-      cachedTokens >= chunkTokens || cachedTokens * 2 >= slot.tokens.length ? cachedTokens : 0;
+    const worth = ({ slot, cachedTokens }: { slot: PooledSlot; cachedTokens: number }) => {
+      const rounds = (uses - slot.lastUsed) / slots.length;
+      return cachedTokens - (slot.tokens.length - cachedTokens) / (1 + rounds);
+    };
     candidates.sort((a, b) => worth(b) - worth(a) || a.slot.lastUsed - b.slot.lastUsed);
     return candidates[0];
   };

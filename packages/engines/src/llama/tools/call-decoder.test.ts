@@ -51,8 +51,8 @@ describe('planCalls', () => {
 const joined = (parts: readonly PromptPart[] | undefined) => parts?.map((part) => part.text).join('');
 
 const decoderFor = (request: Parameters<typeof planCalls>[0], syntax: CallSyntax = GENERIC_SYNTAX) => {
-  const { parallel, tools } = plan(request);
-  return createCallDecoder({ forms: forms(tools, syntax), parallel, syntax, callsBefore: 4, newId: ids() });
+  const { tools, ...calls } = plan(request);
+  return createCallDecoder({ ...calls, forms: forms(tools, syntax), syntax, callsBefore: 4, newId: ids() });
 };
 
 describe('openingGrammar', () => {
@@ -134,6 +134,25 @@ describe('createCallDecoder', () => {
     const decoder = decoderFor({ tools: [weather], choice: 'required', parallel: true }, syntax);
     decoder.open('');
     expect(decoder.push('{}').done).toBe(true);
+  });
+
+  it('makes one forced call, unless the client asks for more or the model closes the list itself', () => {
+    const list = { ...GENERIC_SYNTAX, end: ']' };
+    const isDone = (
+      parallel: boolean | undefined,
+      choice: 'required' | 'auto',
+      syntax: CallSyntax = GENERIC_SYNTAX,
+    ) => {
+      const decoder = decoderFor({ tools: [weather], choice, parallel }, syntax);
+      decoder.open('');
+      return decoder.push('{}').done;
+    };
+    expect(isDone(undefined, 'required')).toBe(true);
+    expect([isDone(true, 'required'), isDone(undefined, 'auto'), isDone(undefined, 'required', list)]).toEqual([
+      false,
+      false,
+      false,
+    ]);
   });
 
   it('continues a call whose name the model has written', () => {

@@ -39,16 +39,20 @@ export interface CallDecoderOptions {
   /** The tools that may be called. */
   forms: readonly CallForm[];
   syntax: CallSyntax;
-  /** More than one call may follow. */
-  parallel: boolean;
+  /** The answer had to begin with a call. */
+  forced: boolean;
+  /** Whether more than one call may follow. Undefined: the client has not said. */
+  parallel: boolean | undefined;
   /** Calls in the conversation so far. */
   callsBefore: number;
   newId: () => string;
 }
 
 export function createCallDecoder(options: CallDecoderOptions): CallDecoder {
-  const { forms, syntax, parallel, callsBefore, newId } = options;
-  const next = parallel ? syntax.next : undefined;
+  const { forms, syntax, forced, parallel, callsBefore, newId } = options;
+  // Small models that must call do not stop: they wrote up to 12 calls. Where they close a list of calls themselves, they do.
+  const mayContinue = parallel ?? (!forced || syntax.end !== '');
+  const next = mayContinue ? syntax.next : undefined;
   let phase: Phase = { type: 'name' };
   let pending = '';
   const calls = createCallLog(newId);

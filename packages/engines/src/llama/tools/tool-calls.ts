@@ -9,8 +9,8 @@ import { planTaggedArguments, type TaggedArgumentsPlan } from './tagged-plan.ts'
 export interface CallPlan {
   /** The answer must begin with a call. Otherwise a call begins where the model writes the opening mark. */
   forced: boolean;
-  /** More than one call may follow. */
-  parallel: boolean;
+  /** Whether more than one call may follow. Undefined: the client has not said. */
+  parallel: boolean | undefined;
   tools: readonly CallableTool[];
 }
 
@@ -25,7 +25,7 @@ export interface CallableTool {
 export interface CallRequest {
   tools: readonly ToolDefinition[] | undefined;
   choice: ToolChoice | undefined;
-  parallel: boolean;
+  parallel: boolean | undefined;
   /** Budget of the whole request. */
   budget?: CompileBudget | undefined;
 }
@@ -55,7 +55,7 @@ export function planCalls({ tools = [], choice = 'auto', parallel, budget }: Cal
       fieldText`${TOOL_CHOICE} names a function that is not among ${['tools']}.`,
     );
   }
-  return { forced: choice !== 'auto', parallel: parallel && named === undefined, tools: callable };
+  return { forced: choice !== 'auto', parallel: named === undefined ? parallel : false, tools: callable };
 }
 
 /** Arguments are an object, even if the schema does not say so. */
