@@ -110,7 +110,7 @@ async function startBaobab(checkout: string, data: string): Promise<Program> {
   ];
   return startProgram(pin(0, [process.execPath, ...serve]), {
     BAOBAB_DATA_DIR: join(directory.path, data),
-    BAOBAB_API_KEY: KEY,
+    BAOBAB_FIRST_KEY: KEY,
     UV_THREADPOOL_SIZE: FILE_THREADS,
   });
 }

@@ -42,7 +42,7 @@ async function startServer(root: string, directory: string, upstream: string): P
     [process.execPath, ...hook, ...SERVE_FLAGS, join(root, 'packages/server/src/main.ts'), 'serve', '--port', '0'],
     {
       BAOBAB_DATA_DIR: directory,
-      BAOBAB_API_KEY: KEY,
+      BAOBAB_FIRST_KEY: KEY,
       BAOBAB_LOG_LEVEL: 'error',
       BAOBAB_LIMITS_CHAT_RPM: '100000000',
       BAOBAB_LIMITS_CHAT_TPM: '1000000000000',

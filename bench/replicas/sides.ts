@@ -87,7 +87,7 @@ export async function startBaobab({
   const serve = [...SERVE_FLAGS, join(root, 'packages/server/src/main.ts'), 'serve', '--port', '0'];
   const program = await startProgram(pinned(layout.servers(workers), [process.execPath, ...serve]), {
     BAOBAB_DATA_DIR: join(options.directory, name.replaceAll(/\W/g, '-')),
-    BAOBAB_API_KEY: KEY,
+    BAOBAB_FIRST_KEY: KEY,
     BAOBAB_LOG_LEVEL: 'warn',
     BAOBAB_LOG_FORMAT: 'json',
     BAOBAB_WORKERS: `${workers}`,

@@ -207,10 +207,10 @@ describe('models beside a running server', () => {
 describe('configuration', () => {
   it('is printed with secrets masked', async () => {
     const { stdout } = await baobab(server.dataDir, ['config', '--port', '99'], {
-      BAOBAB_API_KEY: 'secret-0123456789',
+      BAOBAB_FIRST_KEY: 'secret-0123456789',
     });
     expect(stdout).toContain('port: 99');
-    expect(stdout).toContain('api_key: "********"');
+    expect(stdout).toContain('first_key: "********"');
     expect(stdout).not.toContain('secret-0123456789');
   });
 

@@ -33,7 +33,7 @@ async function serve(nodeFlags: string[] = [], likeNpm = false): Promise<ChildPr
       ...process.env,
       ...(likeNpm ? { npm_lifecycle_event: 'start' } : {}),
       BAOBAB_DATA_DIR: dataDir,
-      BAOBAB_API_KEY: API_KEY,
+      BAOBAB_FIRST_KEY: API_KEY,
       BAOBAB_MODELS_DIR: MODELS_DIR,
     },
     stdio: ['ignore', 'pipe', 'inherit'],

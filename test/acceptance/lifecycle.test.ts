@@ -23,7 +23,7 @@ const models = (server: RunningServer, secret: string) =>
   fetch(`${server.address}/v1/models`, { headers: { authorization: `Bearer ${secret}` } });
 const secretsIn = (text: string) => [...new Set(text.match(/bao_sk_[0-9A-Za-z]+/g))];
 /** An empty variable counts as none. */
-const WITHOUT_KEY = { BAOBAB_API_KEY: '' };
+const WITHOUT_KEY = { BAOBAB_FIRST_KEY: '' };
 
 describe('the first start', () => {
   it('prints one key that works and the curl line to try it; a later one prints none', async () => {
@@ -81,11 +81,18 @@ describe('the first start', () => {
     expect(await exited).toEqual([0, null]);
   });
 
-  it('takes BAOBAB_API_KEY for the first key and does not print it', async () => {
-    await using server = await startServer({ env: { BAOBAB_API_KEY: 'my-own-first-key-123' } });
+  it('takes BAOBAB_FIRST_KEY for the first key and does not print it', async () => {
+    await using server = await startServer({ env: { BAOBAB_FIRST_KEY: 'my-own-first-key-123' } });
     expect((await models(server, 'my-own-first-key-123')).status).toBe(200);
     expect(server.output()).not.toContain('my-own-first-key-123');
     expect(secretsIn(server.output())).toEqual([]);
+  });
+
+  it("says that BAOBAB_API_KEY is the clients' key when it makes a first key", async () => {
+    const env = { ...WITHOUT_KEY, BAOBAB_API_KEY: 'a-key-of-another-server' };
+    await using server = await startServer({ env });
+    expect(server.output()).toContain('To choose the first key, set BAOBAB_FIRST_KEY before the first start.');
+    expect((await models(server, 'a-key-of-another-server')).status).toBe(401);
   });
 
   it('makes a data directory that only its owner can read', async () => {

@@ -45,7 +45,7 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
     cwd: dataDir,
     env: {
       ...Object.fromEntries(inherited),
-      BAOBAB_API_KEY: API_KEY,
+      BAOBAB_FIRST_KEY: API_KEY,
       BAOBAB_DATA_DIR: dataDir,
       BAOBAB_MODELS_DIR: MODELS_DIR,
       ...options.env,
@@ -87,7 +87,7 @@ export async function startServer(options: StartOptions = {}): Promise<RunningSe
   };
   return {
     address,
-    apiKey: options.env?.BAOBAB_API_KEY ?? API_KEY,
+    apiKey: options.env?.BAOBAB_FIRST_KEY ?? API_KEY,
     dataDir,
     process: child,
     output,

@@ -52,7 +52,7 @@ export async function startTestService(model: ServiceModel): Promise<TestService
     data_dir: join(directory, 'data'),
     catalog_dir: join(directory, 'catalog'),
     port: 0,
-    api_key: KEY,
+    first_key: KEY,
     log: { level: 'silent' },
     models: { hf_endpoint: NOWHERE, maven_repository: NOWHERE },
     upstreams: [{ model: MODEL, url: model.url, kind: model.kind, name: model.name }],

@@ -103,7 +103,7 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
     await using starting = new AsyncDisposableStack();
     const servers = await Promise.all(
       Array.from({ length: 4 }, async () =>
-        starting.use(await startServer({ env: { BAOBAB_STORE: store, BAOBAB_API_KEY: '' } })),
+        starting.use(await startServer({ env: { BAOBAB_STORE: store, BAOBAB_FIRST_KEY: '' } })),
       ),
     );
     const secrets = servers.flatMap((server) => server.output().match(/bao_sk_\w+/) ?? []);

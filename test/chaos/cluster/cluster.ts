@@ -161,7 +161,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
         newEnv: options.env ?? {},
         env: {
           ...s3.env,
-          BAOBAB_API_KEY: ADMIN_KEY,
+          BAOBAB_FIRST_KEY: ADMIN_KEY,
           BAOBAB_LOG_FORMAT: 'json',
           BAOBAB_STORE: moved(store, site.hostOf('postgres'), own.postgres.port),
           BAOBAB_COUNTERS: moved(redis.url, site.hostOf('redis'), own.redis.port),

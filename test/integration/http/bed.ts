@@ -73,7 +73,7 @@ export async function startHttpBed(settings: Record<string, unknown> = {}): Prom
   const file = {
     data_dir: join(directory, 'data'),
     port: 0,
-    api_key: KEY,
+    first_key: KEY,
     log: { level: 'silent' },
     models: { hf_endpoint: NOWHERE, maven_repository: NOWHERE },
     upstreams: [

@@ -72,7 +72,7 @@ describe('GET /v1/admin/system', () => {
       reasons: [],
       store: { kind: 'sqlite' },
       configuration: {
-        api_key: '********',
+        first_key: '********',
         log: { level: 'silent' },
         upstreams: [{ model: CHAT }, { model: EMBEDDING }],
       },

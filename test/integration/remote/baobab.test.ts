@@ -38,7 +38,7 @@ async function startSecond(): Promise<{ process: ChildProcess; url: string }> {
       env: {
         PATH: process.env.PATH,
         BAOBAB_DATA_DIR: join(directory, 'data'),
-        BAOBAB_API_KEY: KEY,
+        BAOBAB_FIRST_KEY: KEY,
         BAOBAB_LOG_LEVEL: 'warn',
       },
       stdio: ['ignore', 'pipe', 'inherit'],

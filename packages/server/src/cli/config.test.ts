@@ -20,7 +20,7 @@ it('prints the values in force as YAML that could be the file', async () => {
 it('masks every secret, in lists and addresses too', async () => {
   const text = await show({
     BAOBAB_STORE: 'postgres://user:store-password@127.0.0.1/baobab',
-    BAOBAB_API_KEY: 'first-key-0123456789',
+    BAOBAB_FIRST_KEY: 'first-key-0123456789',
     BAOBAB_MODELS_HF_TOKEN: 'hf_token_value',
     BAOBAB_MODELS_HF_ENDPOINT: 'http://user:letmein@127.0.0.1:1',
     BAOBAB_UPSTREAMS: '[{"model":"a/b","url":"http://127.0.0.1:1/v1","api_key":"upstream-key"}]',
@@ -30,7 +30,7 @@ it('masks every secret, in lists and addresses too', async () => {
   }
   expect(parse(text)).toMatchObject({
     store: '********',
-    api_key: '********',
+    first_key: '********',
     models: { hf_token: '********', hf_endpoint: 'http://********@127.0.0.1:1' },
     upstreams: [{ api_key: '********' }],
   });

@@ -4,7 +4,7 @@ import type { Environment } from '../compose/weights.ts';
 import { startSupervisor, WorkerStartError } from '../compose/workers/supervisor.ts';
 import { linkWorker, type WorkerLink } from '../compose/workers/worker-link.ts';
 import { WORKER_VARIABLE } from '../compose/workers/worker-process.ts';
-import type { ResolvedConfig } from '../config/load.ts';
+import { CLIENT_KEY_VARIABLE, type ResolvedConfig } from '../config/load.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { workerCount } from '../config/workers.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
@@ -13,10 +13,14 @@ import { type Command, CommandFailed, UsageError } from './command.ts';
 const SAME_KEYSTROKE_MS = 1_000;
 const PARENT_CHECK_MS = 500;
 
-const greeting = (secret: string): string => `
+const greeting = (secret: string, env: Environment): string => `${env[CLIENT_KEY_VARIABLE] ? MISNAMED_KEY : ''}
 Your first API key. It is shown only once, so keep it. Set it in the terminal where you try the examples:
 
     export BAOBAB_API_KEY=${secret}
+`;
+
+const MISNAMED_KEY = `
+Note: ${CLIENT_KEY_VARIABLE} is set, but it is the key that clients send. To choose the first key, set BAOBAB_FIRST_KEY before the first start.
 `;
 
 const invitation = (address: string): string => `
@@ -116,8 +120,8 @@ export const serveCommand: Command = {
       // Before the text: its reader may stop the server at once.
       stop = stopSignal(env);
       // A configured key is known already.
-      const shownKey = config.apiKey === undefined ? firstKey : undefined;
-      if (shownKey !== undefined) print(greeting(shownKey.secret));
+      const shownKey = config.firstKey === undefined ? firstKey : undefined;
+      if (shownKey !== undefined) print(greeting(shownKey.secret, env));
       // The supervisor prints the address when all workers listen.
       if (worker === undefined) print(`Baobab serves on ${address}${firstKey === shownKey ? '' : CONFIGURED}`);
       if (shownKey !== undefined) print(invitation(address));

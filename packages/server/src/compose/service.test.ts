@@ -7,7 +7,7 @@ import { reportUnusedKey } from './service.ts';
 
 const clock = { now: () => 1_000 };
 
-it('says that api_key is not used on a store with keys, and whether it matches one of them', async () => {
+it('says that first_key is not used on a store with keys, and whether it matches one of them', async () => {
   const store = memoryRepositories();
   const accounts = createAccounts({ accounts: store.accounts, clock });
   const keys = createKeys({ accounts, keys: store.keys, clock });
@@ -21,10 +21,12 @@ it('says that api_key is not used on a store with keys, and whether it matches o
   await reportUnusedKey(undefined, { keys, logger });
   expect(lines).toEqual([]);
   await reportUnusedKey(secret, { keys, logger });
-  expect(lines.pop()).toMatch(/^info: api_key has no effect: the store has this key/);
+  expect(lines.pop()).toMatch(/^info: first_key has no effect: the store has this key/);
   await reportUnusedKey('another-key-0123456789', { keys, logger });
-  expect(lines.pop()).toMatch(/^warn: api_key is not used: this store has keys already, and none of them is this one/);
+  expect(lines.pop()).toMatch(
+    /^warn: first_key is not used: this store has keys already, and none of them is this one/,
+  );
   await keys.revokeKey(first?.key.id ?? '', BY);
   await reportUnusedKey(secret, { keys, logger });
-  expect(lines.pop()).toMatch(/^warn: api_key is not used, .* revoked/);
+  expect(lines.pop()).toMatch(/^warn: first_key is not used, .* revoked/);
 });

@@ -22,7 +22,7 @@ import { composeServer } from './parts/server.ts';
 import { composeUpkeep } from './parts/upkeep.ts';
 import { openControl } from './workers/control.ts';
 
-/** `api_key` sets only the first key of an empty store. Later it has no effect, so its value may not be a key at all. */
+/** `first_key` sets only the first key of an empty store. Later it has no effect, so its value may not be a key at all. */
 export async function reportUnusedKey(
   secret: string | undefined,
   { keys, logger }: { keys: Pick<KeysService, 'findBySecret'>; logger: Pick<Logger, 'info' | 'warn'> },
@@ -31,13 +31,16 @@ export async function reportUnusedKey(
   const key = await keys.findBySecret(secret);
   if (key === undefined) {
     logger.warn(
-      { setting: 'api_key' },
-      "api_key is not used: this store has keys already, and none of them is this one. 'baobab keys create' makes another key",
+      { setting: 'first_key' },
+      "first_key is not used: this store has keys already, and none of them is this one. 'baobab keys create' makes another key",
     );
   } else if (key.revokedAt !== null) {
-    logger.warn({ setting: 'api_key', key: key.id }, 'api_key is not used, and the key with this value was revoked');
+    logger.warn(
+      { setting: 'first_key', key: key.id },
+      'first_key is not used, and the key with this value was revoked',
+    );
   } else {
-    logger.info({ setting: 'api_key', key: key.id }, 'api_key has no effect: the store has this key already');
+    logger.info({ setting: 'first_key', key: key.id }, 'first_key has no effect: the store has this key already');
   }
 }
 
@@ -150,13 +153,13 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const address = await server.listen({ host: config.host, port, ...(worker && { reusePort: true }) });
   const control = worker === undefined ? await openControl(config, handlers) : undefined;
   // Only now: the port may have been taken since it was checked, and a key that is not shown is lost.
-  const firstKey = await access.keys.bootstrap(config.apiKey, serverOrigin());
+  const firstKey = await access.keys.bootstrap(config.firstKey, serverOrigin());
   phase = 'serving';
   onServing?.({ address, firstKey });
   await worker?.listens(address);
   // The supervisor says it of its workers.
   if (worker === undefined) logger.info(`Server listening at ${address}`);
-  if (firstKey === undefined) await reportUnusedKey(config.apiKey, { keys: access.keys, logger });
+  if (firstKey === undefined) await reportUnusedKey(config.firstKey, { keys: access.keys, logger });
   upkeep.background.start();
   models.prepare();
 

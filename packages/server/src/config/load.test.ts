@@ -68,7 +68,7 @@ describe('where a setting comes from', () => {
 
   it('has the fixed names of the environment', () => {
     const variables = SETTINGS.map(({ variable }) => variable);
-    for (const name of ['HOST', 'PORT', 'DATA_DIR', 'MODELS_DIR', 'API_KEY', 'REGION']) {
+    for (const name of ['HOST', 'PORT', 'DATA_DIR', 'MODELS_DIR', 'FIRST_KEY', 'REGION']) {
       expect(variables).toContain(`BAOBAB_${name}`);
     }
   });
@@ -108,7 +108,13 @@ describe('where a setting comes from', () => {
 
   it('reads secrets from the environment and from files, and never from flags', () => {
     const secrets = SETTINGS.filter(({ schema }) => isSecret(schema)).toReversed();
-    expect(secrets.map(({ key }) => key)).toEqual(['models.hf_token', 'metrics.token', 'api_key', 'counters', 'store']);
+    expect(secrets.map(({ key }) => key)).toEqual([
+      'models.hf_token',
+      'metrics.token',
+      'first_key',
+      'counters',
+      'store',
+    ]);
     const addresses: Record<string, string> = {
       store: 'postgres://user:secret@127.0.0.1/baobab',
       counters: 'redis://:secret@127.0.0.1',
@@ -279,16 +285,16 @@ describe('what stops the start', () => {
   it('a secret file that cannot be read, is empty or set beside the secret, without showing it', () => {
     writeFileSync(join(directory, 'empty'), '\n');
     writeFileSync(join(directory, 'short'), 'too-short\n');
-    const of = (name: string) => `BAOBAB_API_KEY_FILE: api_key_file: ${name}`;
+    const of = (name: string) => `BAOBAB_FIRST_KEY_FILE: first_key_file: ${name}`;
     const given = (env: Record<string, string>) => problems({ env });
-    expect(given({ BAOBAB_API_KEY_FILE: 'none' })).toEqual([of(`cannot read ${join(directory, 'none')} (ENOENT)`)]);
-    expect(given({ BAOBAB_API_KEY_FILE: '.' })).toEqual([of(`cannot read ${directory} (EISDIR)`)]);
-    expect(given({ BAOBAB_API_KEY_FILE: 'empty' })).toEqual([of(`the file ${join(directory, 'empty')} is empty`)]);
-    expect(given({ BAOBAB_API_KEY_FILE: 'short', BAOBAB_API_KEY: 'a-0123456789-long-value' })).toEqual([
-      of('cannot be set together with api_key'),
+    expect(given({ BAOBAB_FIRST_KEY_FILE: 'none' })).toEqual([of(`cannot read ${join(directory, 'none')} (ENOENT)`)]);
+    expect(given({ BAOBAB_FIRST_KEY_FILE: '.' })).toEqual([of(`cannot read ${directory} (EISDIR)`)]);
+    expect(given({ BAOBAB_FIRST_KEY_FILE: 'empty' })).toEqual([of(`the file ${join(directory, 'empty')} is empty`)]);
+    expect(given({ BAOBAB_FIRST_KEY_FILE: 'short', BAOBAB_FIRST_KEY: 'a-0123456789-long-value' })).toEqual([
+      of('cannot be set together with first_key'),
     ]);
-    const [short] = given({ BAOBAB_API_KEY_FILE: 'short' });
-    expect(short).toContain(`${join(directory, 'short')}: api_key: must be`);
+    const [short] = given({ BAOBAB_FIRST_KEY_FILE: 'short' });
+    expect(short).toContain(`${join(directory, 'short')}: first_key: must be`);
     expect(short).not.toContain('too-short');
   });
 
@@ -338,9 +344,19 @@ describe('what stops the start', () => {
   });
 
   it('a first key that is too short, without showing it', () => {
-    const [line = ''] = problems({ env: { BAOBAB_API_KEY: 'hunter2' } });
-    expect(line).toContain('api_key: must be a secret of 16 to 200 letters, digits and signs without spaces');
+    const [line = ''] = problems({ env: { BAOBAB_FIRST_KEY: 'hunter2' } });
+    expect(line).toContain('first_key: must be a secret of 16 to 200 letters, digits and signs without spaces');
     expect(line).not.toContain('hunter2');
+  });
+
+  it("the clients' key where the first key is meant, and accepts it beside a command", () => {
+    expect(load({ env: { BAOBAB_API_KEY: 'x' } }).config.firstKey).toBeUndefined();
+    expect(problems({ env: { BAOBAB_API_KEY_FILE: 'key' } })).toEqual([
+      "BAOBAB_API_KEY_FILE: unknown variable; did you mean BAOBAB_FIRST_KEY_FILE? 'baobab config --settings' lists the known ones",
+    ]);
+    expect(problems({ yaml: 'port: 1\napi_key: hunter2hunter2hunter2\n' })).toEqual([
+      `${file}:2: api_key: is not a setting of the server; first_key sets the first key of a new store`,
+    ]);
   });
 
   it('reports every problem at once', () => {
@@ -359,7 +375,7 @@ it('finds every secret of a configuration', () => {
     args: [],
     env: {
       BAOBAB_STORE: 'postgres://user:store-password@127.0.0.1/baobab',
-      BAOBAB_API_KEY: 'first-key-0123456789',
+      BAOBAB_FIRST_KEY: 'first-key-0123456789',
       BAOBAB_MODELS_HF_TOKEN: 'hf_token_value',
       BAOBAB_MODELS_HF_ENDPOINT: 'http://user:letmein@127.0.0.1:1',
       BAOBAB_UPSTREAMS: '[{"model":"a/b","url":"http://127.0.0.1:1/v1","api_key":"upstream-key"}]',

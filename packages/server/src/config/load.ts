@@ -25,6 +25,9 @@ export interface ConfigSources {
   workingDirectory: string;
 }
 
+/** The key that clients send. It may be set where a server or a command runs too, and is no setting. */
+export const CLIENT_KEY_VARIABLE = 'BAOBAB_API_KEY';
+
 export type ResolvedConfig = Config & { modelsDir: string };
 
 export interface LoadedConfig {
@@ -103,6 +106,18 @@ function addressProblems(values: unknown, locate: (path: readonly string[]) => s
   });
 }
 
+/** Clients and upstreams have an `api_key`; the server has a `first_key`. */
+function clientKeyProblems(values: Record<string, unknown>, locate: (path: readonly string[]) => string): string[] {
+  return ['apiKey', 'apiKeyFile'].flatMap((name) => {
+    if (values[name] === undefined) return [];
+    delete values[name];
+    const meant = snake(name).replace('api', 'first');
+    return [
+      `${locate([name])}: ${snake(name)}: is not a setting of the server; ${meant} sets the first key of a new store`,
+    ];
+  });
+}
+
 function proxyProblems(values: unknown, locate: (path: readonly string[]) => string): string[] {
   const { trustedProxies } = (values as Partial<Config>).http ?? {};
   return (Array.isArray(trustedProxies) ? trustedProxies : []).flatMap((text, index) => {
@@ -140,10 +155,10 @@ export function loadConfig({ args, commandFlags = [], env, workingDirectory }: C
     setAt(values, setting.path, parseText(setting.schema, text));
     givenBy.set(setting.key, setting.variable);
   }
-  const known = new Set(['BAOBAB_CONFIG', ...SETTINGS.map(({ variable }) => variable)]);
+  const known = new Set(['BAOBAB_CONFIG', CLIENT_KEY_VARIABLE, ...SETTINGS.map(({ variable }) => variable)]);
   for (const name of Object.keys(env)) {
     if (name.startsWith('BAOBAB_') && !known.has(name)) {
-      const meant = nearest(name, [...known]);
+      const meant = name === `${CLIENT_KEY_VARIABLE}_FILE` ? 'BAOBAB_FIRST_KEY_FILE' : nearest(name, [...known]);
       const hint = meant === undefined ? '' : `did you mean ${meant}? `;
       problems.push(`${name}: unknown variable; ${hint}'baobab config --settings' lists the known ones`);
     }
@@ -157,9 +172,10 @@ export function loadConfig({ args, commandFlags = [], env, workingDirectory }: C
     givenBy.set(setting.key, setting.flag);
   }
 
-  const complete = Value.Default(ConfigSchema, values);
   const keyOf = (path: readonly string[]) => path.map(snake).join('.');
   const locate = (path: readonly string[]) => givenBy.get(keyOf(path)) ?? document?.locate(path) ?? file;
+  const misnamed = clientKeyProblems(values, locate);
+  const complete = Value.Default(ConfigSchema, values);
   const secretProblems: string[] = [];
   readSecretFiles(ConfigSchema, complete, {
     workingDirectory,
@@ -167,6 +183,7 @@ export function loadConfig({ args, commandFlags = [], env, workingDirectory }: C
     onProblem: (path, text) => secretProblems.push(`${locate(path)}: ${keyOf(path)}: ${text}`),
   });
   const found = [
+    ...misnamed,
     ...secretProblems,
     ...problemsOf(ConfigSchema, complete, locate),
     ...timeoutProblems(complete, locate),

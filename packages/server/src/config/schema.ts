@@ -95,7 +95,7 @@ export const ConfigSchema = Type.Object(
       default: false,
       description: 'Answer downloads of files with a redirect to S3, which the client must be able to reach',
     }),
-    ...secret('apiKey', 'The first key, set on an empty store instead of a random one', {
+    ...secret('firstKey', 'The first key, set on an empty store instead of a random one', {
       ...patternInWords('^[\\x21-\\x7e]+$', 'a secret of 16 to 200 letters, digits and signs without spaces'),
       minLength: 16,
       maxLength: 200,

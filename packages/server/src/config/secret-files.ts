@@ -5,7 +5,7 @@ import { snake } from '../validation/names.ts';
 
 export const isSecret = (schema: TSchema): boolean => (schema as { secret?: boolean }).secret === true;
 
-/** The setting that names a file with the value of a secret: `apiKeyFile` for `apiKey`. */
+/** The setting that names a file with the value of a secret: `firstKeyFile` for `firstKey`. */
 const fileSettingOf = (name: string): string => `${name}File`;
 
 export interface SecretFileOptions {

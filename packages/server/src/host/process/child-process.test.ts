@@ -67,7 +67,7 @@ it('passes on what programs need, and no secrets', () => {
     PATH: '/bin',
     LC_ALL: 'C',
     CUDA_VISIBLE_DEVICES: '0',
-    BAOBAB_API_KEY: 'secret',
+    BAOBAB_FIRST_KEY: 'secret',
     HF_TOKEN: 'secret',
     HOME: undefined,
   };

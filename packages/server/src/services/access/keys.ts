@@ -212,7 +212,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       if (await hasKeys()) return undefined;
       if (givenSecret !== undefined && !isPlausibleSecret(givenSecret)) {
         throw errors.invalidParameter(
-          ['apiKey'],
+          ['firstKey'],
           'The configured first key looks like a Baobab key, but its checksum is wrong.',
         );
       }
