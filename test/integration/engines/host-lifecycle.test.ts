@@ -100,7 +100,7 @@ describe('an idle model', () => {
     await using bed = engineBed({ processes: 1, settings: { idleUnloadSeconds: 0.3 } });
     bed.touch('slow-dispose');
     const pid = await pidAfterUse(bed);
-    await until(() => bed.registry.status('test/echo@2026-01-01').status === 'cold');
+    await until(() => bed.registry.status('test/echo@2026-01-01').status === 'unloading');
     expect(alive(pid)).toBe(true);
     expect(await bed.embed(['next'])).toMatchObject({ tokens: [4] });
     expect(alive(pid)).toBe(false);
@@ -116,6 +116,30 @@ describe('an idle model', () => {
     expect(bed.registry.status('test/echo@2026-01-01').status).toBe('ready');
     expect(bed.registry.status('test/warm@2026-01-01').status).toBe('ready');
     lease.release();
+  });
+});
+
+describe('a model that an operator unloads', () => {
+  it('ends the requests that run first, and says so meanwhile', async () => {
+    await using bed = engineBed({ processes: 1 });
+    const lease = await bed.registry.acquire(bed.model, callContext());
+    const [pid = 0] = await bed.pids();
+    const report = async () => (await bed.registry.list())[0];
+    await bed.registry.unload(bed.model);
+    expect(await report()).toMatchObject({ status: 'unloading', inFlight: 1 });
+    expect(await embed(lease.engine, ['still here'])).toMatchObject({ tokens: [10] });
+    expect(alive(pid)).toBe(true);
+    lease.release();
+    await until(() => bed.registry.status('test/echo@2026-01-01').status === 'cold');
+    expect(alive(pid)).toBe(false);
+  });
+
+  it('does not hold up the end of the service', async () => {
+    await using bed = engineBed({ processes: 1 });
+    await bed.registry.acquire(bed.model, callContext());
+    await bed.registry.unload(bed.model);
+    await bed.registry.close(10);
+    expect(await bed.registry.list()).toMatchObject([{ status: 'cold' }]);
   });
 });
 

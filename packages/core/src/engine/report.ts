@@ -4,7 +4,7 @@ import type { ComputeDevice } from './engine.ts';
 export interface EngineReport {
   /** `slug@version` */
   model: string;
-  status: 'ready' | 'loading' | 'cold' | 'unavailable';
+  status: 'ready' | 'loading' | 'unloading' | 'cold' | 'unavailable';
   reason: string | null;
   processIds: readonly number[];
   memoryBytes: number;

@@ -177,7 +177,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
   /** Adds the status of the local engine and the upstreams together, as `serving` gives it. */
   function withStatus(report: EngineReport): EngineReport {
     const model = models.get(report.model);
-    if (model === undefined || report.status === 'loading') return report;
+    if (model === undefined || report.status === 'loading' || report.status === 'unloading') return report;
     return { ...report, status: serving(model.entry, model.version).status };
   }
 

@@ -94,7 +94,7 @@ export interface EngineRegistry {
 type LocalRuntime = NonNullable<Driver['local']>;
 type ProcessSpec = Parameters<typeof startEngineProcess>[0]['spec'];
 
-/** For requests that run on a model while it is removed or unloaded. */
+/** For requests that run on a model while it is removed. */
 const REMOVED_GRACE_MS = 30_000;
 /** Share of the memory of GPUs to use: the driver and other programs take some. */
 const VIDEO_SHARE = 0.92;
@@ -301,7 +301,11 @@ export function createEngineRegistry(dependencies: EngineRegistryDependencies): 
       if (hosts.runtimeOf(model) !== undefined) await hosts.of(model).warm();
     },
     async unload(model) {
-      await hosts.get(modelName(model))?.unload(REMOVED_GRACE_MS);
+      const host = hosts.get(modelName(model));
+      const unloaded = host?.unload();
+      // They may run for minutes. The report says how many there are.
+      if (host !== undefined && host.running() > 0) void unloaded;
+      else await unloaded;
     },
     async keepOnly(names) {
       const removed = hosts.all().filter((host) => !names.has(host.name));

@@ -191,28 +191,33 @@ export class ModelHost implements MemoryHolder {
     memory.changed();
   }
 
-  /** Lets running requests end for so long, then frees everything. A later request loads the model again. */
-  async unload(drainMs: number): Promise<void> {
+  /** Lets running requests end, for so long if a time is given, then frees everything. A later request loads the model again. */
+  async unload(drainMs?: number): Promise<void> {
     if (this.#state.phase === 'loading') {
       this.#state.abort.abort();
       await this.#state.done;
     }
-    if (this.#state.phase === 'unloading') return await this.#state.done;
-    if (this.#state.phase !== 'ready') return;
-    const { set } = this.#state;
-    this.#slots.setCapacity(0);
-    const done = this.#drainAndClose(set, drainMs);
-    this.#state = { phase: 'unloading', set, done };
-    await done;
+    if (this.#state.phase === 'ready') {
+      const { set } = this.#state;
+      this.#slots.setCapacity(0);
+      this.#state = { phase: 'unloading', set, done: this.#drainAndClose(set) };
+    }
+    if (this.#state.phase !== 'unloading') return;
+    const timer = drainMs === undefined ? undefined : setTimeout(this.#onUnused, drainMs);
+    await this.#state.done;
+    clearTimeout(timer);
   }
 
-  async #drainAndClose(set: ReplicaSet, drainMs: number): Promise<void> {
+  /** How many requests keep it from being unloaded. */
+  running(): number {
+    return this.#slots.inUse();
+  }
+
+  async #drainAndClose(set: ReplicaSet): Promise<void> {
     if (this.#slots.inUse() > 0) {
       const unused = Promise.withResolvers<void>();
       this.#onUnused = unused.resolve;
-      const timer = setTimeout(unused.resolve, drainMs);
       await unused.promise;
-      clearTimeout(timer);
     }
     await set.close(CLOSE_GRACE_MS);
     this.#state = { phase: 'cold' };
@@ -296,7 +301,7 @@ export class ModelHost implements MemoryHolder {
   status(): { status: EngineReport['status']; reason?: string; device?: ComputeDevice } {
     const state = this.#state;
     if (state.phase === 'ready') return { status: 'ready', device: state.device };
-    if (state.phase === 'loading') return { status: 'loading' };
+    if (state.phase === 'loading' || state.phase === 'unloading') return { status: state.phase };
     if (state.phase === 'unavailable' && this.#options.clock.now() < state.until) {
       return { status: 'unavailable', reason: state.error.message };
     }

@@ -25,6 +25,6 @@ export interface EngineControl {
   pull(reference: string): Promise<OperatedEngine>;
   /** Starts to load the model. */
   load(reference: string): Promise<OperatedEngine>;
-  /** Lets running requests end, then frees the memory. The next request loads the model again. */
+  /** Lets running requests end, however long they take, then frees the memory. Later requests wait, and load the model again. */
   unload(reference: string): Promise<OperatedEngine>;
 }

@@ -41,7 +41,10 @@ export const adminEngineRoutes: FastifyPluginAsyncTypebox<{ engines: EngineContr
     '/admin/models/unload',
     {
       config: { ...config, operation: 'admin.engines.unload' },
-      schema: { ...schema, summary: 'Unload a model after its running requests have finished' },
+      schema: {
+        ...schema,
+        summary: 'Unload a model after its running requests have finished; returns at once while there are any',
+      },
     },
     async ({ body }) => engineToWire(await engines.unload(body.model)),
   );

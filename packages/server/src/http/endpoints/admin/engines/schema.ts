@@ -28,7 +28,7 @@ export const EngineShape = Type.Object({
   model: Type.String({ description: 'Slug' }),
   version: Type.String(),
   driver: Type.String({ description: 'The runtime, or `remote`' }),
-  status: Type.Enum(['ready', 'loading', 'cold', 'unavailable']),
+  status: Type.Enum(['ready', 'loading', 'unloading', 'cold', 'unavailable']),
   reason: nullable(Type.String()),
   process_ids: Type.Array(Type.Integer()),
   processes: Type.Integer({ description: 'Engine processes that run' }),
