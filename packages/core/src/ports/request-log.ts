@@ -52,6 +52,8 @@ export interface RequestPosition {
 export interface LatencyQuery {
   accountId?: string | undefined;
   model?: string | undefined;
+  /** Only those of these models. */
+  models?: readonly string[] | undefined;
   keyId?: string | undefined;
   start: number;
   end: number;

@@ -24,6 +24,8 @@ export interface PerformanceRequest {
   bucket?: string | undefined;
   timeZone?: string | undefined;
   model?: string | undefined;
+  /** Only those of these models. */
+  models?: readonly string[] | undefined;
   keyId?: string | undefined;
 }
 
@@ -105,7 +107,8 @@ class Sums {
 /** Requests, errors and latencies over time, from the request log. */
 export function createPerformance({ log, recorder, clock }: PerformanceDependencies): PerformanceService {
   return {
-    async report(accountId, { start: startText, end: endText, bucket: bucketText, timeZone, model, keyId }, caller) {
+    async report(accountId, request, caller) {
+      const { start: startText, end: endText, bucket: bucketText, timeZone, ...series } = request;
       const zone = parseTimeZoneField(timeZone);
       const { start, end } = parseUsageTimes({ start: startText, end: endText }, clock.now(), zone);
       const bucket = parseBucket(bucketText);
@@ -119,7 +122,7 @@ export function createPerformance({ log, recorder, clock }: PerformanceDependenc
       const stored: ZonedBucket = bucket === 'month' ? 'day' : bucket;
       const offsets = offsetSpans(zone, start, end);
       const counted = await withReportAdvice(
-        log.latencies({ accountId, model, keyId, start, end, bucket: stored, offsets }, caller),
+        log.latencies({ accountId, ...series, start, end, bucket: stored, offsets }, caller),
         { field: ['start'], advice: 'Ask for a shorter time, or name an account.' },
       );
       const numberOf = (index: number) => (bucket === 'month' ? monthOfDay(index) : index);

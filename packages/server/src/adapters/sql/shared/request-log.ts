@@ -213,7 +213,7 @@ interface LatencyPart {
 
 /** The rows of a part of each hour, and the time at which the part begins. */
 function inWindow({ db, byIndex }: Source, query: LatencyQuery, part: LatencyPart) {
-  const { start, end, accountId, keyId, model } = query;
+  const { start, end, accountId, keyId, model, models } = query;
   const [first, last] = [Math.floor(start / FIVE_MINUTES_MS), Math.floor((end - 1) / FIVE_MINUTES_MS)];
   const inHour = sql<number>`five_minutes % ${sql.lit(IN_HOUR)}`;
   return db
@@ -228,6 +228,10 @@ function inWindow({ db, byIndex }: Source, query: LatencyQuery, part: LatencyPar
     .where('five_minutes', '<=', last)
     .$if(keyId !== undefined || model !== undefined, (rows) =>
       rows.where('series_id', 'in', seriesIn(db, { accountId, keyId, model })),
+    )
+    .$if(models !== undefined, (rows) =>
+      // PostgreSQL has no empty list, and no model this name.
+      rows.where('series_id', 'in', seriesIn(db, { accountId }).where('model', 'in', ['/', ...(models ?? [])])),
     )
     .$if(part.begins > 0, (rows) => rows.where(inHour, '>=', part.begins))
     .$if(part.ends < IN_HOUR, (rows) => rows.where(inHour, '<', part.ends));

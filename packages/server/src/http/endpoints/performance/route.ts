@@ -2,6 +2,7 @@ import { isoTime } from '@baobab/core/domain/time/dates.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
 import type { AccountsService } from '../../../services/access/accounts.ts';
+import type { CatalogService } from '../../../services/catalog/catalog.ts';
 import type { PerformanceFigures, PerformanceService } from '../../../services/requests/performance.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { chosenAccount } from '../../request/account-choice.ts';
@@ -11,6 +12,7 @@ import { PerformanceQuery, PerformanceReport } from './schema.ts';
 export interface PerformanceDependencies {
   performance: PerformanceService;
   accounts: Pick<AccountsService, 'find'>;
+  catalog: Pick<CatalogService, 'list'>;
 }
 
 const figuresToWire = (figures: PerformanceFigures): Static<typeof PerformanceReport>['totals'] => ({
@@ -26,7 +28,7 @@ const figuresToWire = (figures: PerformanceFigures): Static<typeof PerformanceRe
 
 export const performanceRoutes: FastifyPluginAsyncTypebox<PerformanceDependencies> = async (
   server,
-  { performance, accounts },
+  { performance, accounts, catalog },
 ) => {
   server.get(
     '/performance',
@@ -42,9 +44,10 @@ export const performanceRoutes: FastifyPluginAsyncTypebox<PerformanceDependencie
       },
     },
     async (request, reply) => {
-      const { account, time_zone: timeZone, key: keyId, ...query } = request.query;
+      const { account, time_zone: timeZone, key: keyId, modality, ...query } = request.query;
       const accountId = await chosenAccount(request, accounts, account);
-      const report = await performance.report(accountId, { ...query, timeZone, keyId }, reportCallerOf(reply));
+      const models = modality && catalog.list({ modality }).map(({ entry }) => entry.slug);
+      const report = await performance.report(accountId, { ...query, models, timeZone, keyId }, reportCallerOf(reply));
       return {
         object: 'performance' as const,
         time_zone: report.timeZone,

@@ -1,3 +1,4 @@
+import { MODALITIES } from '@baobab/core/domain/model.ts';
 import { PERFORMANCE_BUCKETS } from '@baobab/core/domain/time/zoned-bucket.ts';
 import { Type } from 'typebox';
 import { shortText } from '../../body/bounded.ts';
@@ -14,6 +15,9 @@ export const PerformanceQuery = Type.Object(
     ),
     time_zone: Type.Optional(shortText({ description: 'IANA name; UTC by default' })),
     model: Type.Optional(shortText({ minLength: 1, description: 'Only this slug' })),
+    modality: Type.Optional(
+      Type.Enum([...MODALITIES], { description: 'Only models of this kind: latencies of other kinds do not compare' }),
+    ),
     key: Type.Optional(shortText({ minLength: 1, description: 'Only this key, by id' })),
     account: AccountChoice,
   },
