@@ -98,6 +98,12 @@ export const BATCH_OPERATIONS = {
   '/v1/rerank': 'rerank.create',
 } as const satisfies Record<string, Operation>;
 
+/** Scopes of what an account stores and runs. */
+const ACCOUNT_SCOPES: readonly (Scope | null)[] = [...INFERENCE_SCOPES, 'files', 'batches', 'models'];
+
+/** Operators may do it for another account: with its files and limits, and on its bill. */
+export const canBeForAnother = (operation: Operation): boolean => ACCOUNT_SCOPES.includes(OPERATIONS[operation]);
+
 /** A key, or the session of one. */
 export interface Holder {
   scopes: readonly string[];

@@ -1,4 +1,4 @@
-import { isInference, OPERATIONS } from '@baobab/core/domain/operations.ts';
+import { canBeForAnother, isInference, OPERATIONS } from '@baobab/core/domain/operations.ts';
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifySchema, RouteOptions } from 'fastify';
 import type { TSchema } from 'typebox';
@@ -93,6 +93,16 @@ const SERVICE_REGION = {
   },
 };
 
+const FOR_ACCOUNT = {
+  account: {
+    type: 'string',
+    minLength: 1,
+    maxLength: 100,
+    description:
+      'Id or name of another account that the request is made for and billed to; only for keys with the scope `admin`. What changes or downloads something is in the audit log',
+  },
+};
+
 const isPost = ({ method }: Documented): boolean => method === 'POST';
 
 function headersOf(status: string, route: Documented): HeaderName[] {
@@ -140,8 +150,13 @@ function complete(schema: FastifySchema, route: Documented): FastifySchema {
   };
   const operation = route.config?.operation;
   const scope = operation === undefined ? null : OPERATIONS[operation];
+  const query = schema.querystring as { properties?: object } | undefined;
   return {
     ...schema,
+    ...(operation !== undefined &&
+      canBeForAnother(operation) && {
+        querystring: { type: 'object', ...query, properties: { ...query?.properties, ...FOR_ACCOUNT } },
+      }),
     ...(scope !== null && { security: [{ key: [scope] }, { session: [scope] }] }),
     ...(body !== undefined && { body: { content: byType(body) } }),
     ...(Object.keys(sent).length > 0 && { headers: { type: 'object', properties: sent } }),

@@ -29,6 +29,7 @@ import { transcriptionRoutes } from './endpoints/transcriptions/route.ts';
 import { usageRoutes } from './endpoints/usage/route.ts';
 import { accountTurns } from './plugins/account-turns.ts';
 import { authenticate } from './plugins/authenticate.ts';
+import { type ForAccountOptions, forAccount } from './plugins/for-account.ts';
 
 /** The API for callers with a key or a session, under `/v1`. */
 const API = [
@@ -70,7 +71,8 @@ type NeedsOf<Plugin> = (
 /** Each endpoint names the services that it needs. */
 export type RouteDependencies = NeedsOf<
   (typeof API)[number] | typeof authenticate | typeof systemRoutes | typeof consoleRoutes | typeof signInRoutes
->;
+> &
+  ForAccountOptions;
 
 /** Every plugin gets all services and takes its own. */
 export async function registerRoutes(server: FastifyInstance, services: RouteDependencies): Promise<void> {
@@ -81,6 +83,7 @@ export async function registerRoutes(server: FastifyInstance, services: RouteDep
   await server.register(
     async (api) => {
       await api.register(authenticate, services);
+      await api.register(forAccount, services);
       await api.register(accountTurns);
       api.setNotFoundHandler(notFound);
       for (const routes of API) await api.register<RouteDependencies>(routes, services);
@@ -91,6 +94,7 @@ export async function registerRoutes(server: FastifyInstance, services: RouteDep
   await server.register(
     async (api) => {
       await api.register(authenticate, services);
+      await api.register(forAccount, services);
       await api.register(rerankRoutes, services);
     },
     { prefix: '/v2' },

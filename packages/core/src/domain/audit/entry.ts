@@ -6,6 +6,7 @@ export const AUDIT_ACTIONS = [
   'account.resumed',
   'account.deleted',
   'account.erased',
+  'account.used',
   'key.created',
   'key.changed',
   'key.rotated',

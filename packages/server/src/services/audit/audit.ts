@@ -1,9 +1,10 @@
-import type { AuditEntry } from '@baobab/core/domain/audit/entry.ts';
+import type { AuditEntry, ChangeOrigin } from '@baobab/core/domain/audit/entry.ts';
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { AuditFilter, AuditLog, AuditPosition } from '@baobab/core/ports/repositories.ts';
 import { withReportAdvice } from '../requests/report-advice.ts';
+import { type AccountUse, accountUsed } from './entries.ts';
 
 export interface AuditPage {
   entries: AuditEntry[];
@@ -18,12 +19,14 @@ export interface AuditService {
     page: { limit: number; before?: AuditPosition | undefined },
     caller?: ReportCaller,
   ): Promise<AuditPage>;
+  /** An operator is about to act for an account. */
+  accountUsed(by: ChangeOrigin, use: AccountUse): Promise<void>;
   /** Removes entries that are kept no longer. */
   sweep(): Promise<void>;
 }
 
 export interface AuditDependencies {
-  log: Pick<AuditLog, 'list' | 'removeOlder'>;
+  log: Pick<AuditLog, 'append' | 'list' | 'removeOlder'>;
   settings: { retentionDays: number };
   clock: Clock;
 }
@@ -40,6 +43,7 @@ export function createAudit({ log, settings, clock }: AuditDependencies): AuditS
       const next = found.length > limit && last !== undefined ? { time: last.time, id: last.id } : undefined;
       return { entries, next };
     },
+    accountUsed: (by, use) => log.append(accountUsed(by, use, clock.now())),
     async sweep() {
       // Group by group, so that other writes need not wait long.
       const oldest = clock.now() - settings.retentionDays * DAY_MS;

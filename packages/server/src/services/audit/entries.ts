@@ -6,6 +6,7 @@ import type {
   ChangeOrigin,
 } from '@baobab/core/domain/audit/entry.ts';
 import { type AuditedFields, fieldChanges, initialFields, shortText } from '@baobab/core/domain/audit/field-changes.ts';
+import type { Operation } from '@baobab/core/domain/operations.ts';
 import type { Account, ApiKey } from '@baobab/core/domain/principal.ts';
 import { createOrderedId } from '@baobab/core/runtime/ids.ts';
 
@@ -73,6 +74,19 @@ const accountFields = (account: Account): AuditedFields => ({
   deletedAt: account.deletedAt,
   erasedAt: account.erasedAt,
 });
+
+/** What an operator is about to do for an account. */
+export interface AccountUse {
+  account: Owner;
+  operation: Operation | undefined;
+}
+
+export const accountUsed = (by: ChangeOrigin, { account, operation }: AccountUse, now: number): AuditEntry =>
+  auditEntry(
+    by,
+    { action: 'account.used', target: accountTarget(account), changes: initialFields({ operation }) },
+    now,
+  );
 
 /** Entries about keys and accounts, for their repositories. */
 export interface ChangeEntries {

@@ -112,7 +112,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
   return {
     async withAccount(batch) {
       // A key that may not be used any more fails when the line runs.
-      const principal = await authority.principal(batch.keyId, []).catch(() => undefined);
+      const principal = await authority.principal(batch, []).catch(() => undefined);
       return { batch, account: principal?.account };
     },
     async run({ batch, account }, { number, request }, { stop, abort }) {
@@ -132,7 +132,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
             if (principal !== undefined) requests?.record(trace.entry(batch, principal, end));
           };
           try {
-            principal = await authority.principal(batch.keyId, ['batches.create', BATCH_OPERATIONS[batch.endpoint]]);
+            principal = await authority.principal(batch, ['batches.create', BATCH_OPERATIONS[batch.endpoint]]);
             const body = await executor.execute(batch.endpoint, request.body, {
               requestId,
               principal,

@@ -81,7 +81,7 @@ export class ResponseAttempts {
   async #execute(response: PendingResponse, signal: AbortSignal): Promise<FinishedResponse> {
     const { authority, executor, eventLog, ownerId, clock } = this.#dependencies;
     if (response.attempts > MOST_COUNTED_ATTEMPTS) throw errors.interruptedTooOften();
-    const principal = await authority.principal(response.keyId, ['responses.create']);
+    const principal = await authority.principal(response, ['responses.create']);
     const call: InferenceCall = {
       requestId: createId('req', clock.now()),
       principal,
