@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { KeyRights } from '../../packages/core/src/domain/principal.ts';
+import type { ApiKey, KeyRights } from '../../packages/core/src/domain/principal.ts';
 import type {
   AccountRepository,
   KeyRepository,
@@ -122,6 +122,33 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       expect((await store.keys.list({ after: apiKey(), limit: 2 })).map(({ id }) => id)).toEqual(['key_2', 'key_a']);
       expect((await store.accounts.list({ limit: 1 })).map(({ id }) => id)).toEqual(['acct_1']);
       expect((await store.accounts.list({ after: account(), limit: 9 })).map(({ id }) => id)).toEqual(['acct_0']);
+    });
+
+    it('finds keys and accounts by a part of their name, their prefix or their id, newest first, and those with a budget', async () => {
+      const key = (id: string, name: string, more: Partial<ApiKey> = {}) =>
+        apiKey({ id, name, prefix: `bao_${id}`, accountId: 'acct_0', createdAt: Date.UTC(2026, 3, 1), ...more });
+      const made = [
+        key('key_c1', 'Billing 100%', { monthlyBudgetNanoUsd: null }),
+        key('key_c2', 'billing_100x', { monthlyBudgetNanoUsd: 5 }),
+        key('key_c3', 'Zürich'),
+      ];
+      for (const each of made) await store.keys.create(each, `hash-${each.id}`, someEntry());
+      const found = async (filter: Parameters<typeof store.keys.list>[0]) =>
+        (await store.keys.list({ accountId: 'acct_0', ...filter })).map(({ id }) => id);
+      expect(await found({ search: 'BILLING' })).toEqual(['key_c1', 'key_c2']);
+      expect(await found({ search: 'billing', newestFirst: true, limit: 1 })).toEqual(['key_c2']);
+      expect(await found({ search: 'billing', newestFirst: true, after: made[1] })).toEqual(['key_c1']);
+      expect(await found({ search: '100%' })).toEqual(['key_c1']);
+      expect(await found({ search: 'ing_1' })).toEqual(['key_c2']);
+      expect(await found({ search: 'Zürich' })).toEqual(['key_c3']);
+      expect(await found({ search: 'key_c3' })).toEqual(['key_c3']);
+      expect(await found({ search: "'; --" })).toEqual([]);
+      expect(await found({ search: '100', hasBudget: true })).toEqual(['key_c2']);
+      const accounts = async (search: string) => (await store.accounts.list({ search })).map(({ id }) => id);
+      expect(await accounts('SECO')).toEqual(['acct_0']);
+      expect(await accounts('acct_0')).toEqual(['acct_0']);
+      expect(await store.accounts.names(['acct_0', 'acct_none'])).toEqual(new Map([['acct_0', 'second']]));
+      expect(await store.accounts.names([])).toEqual(new Map());
     });
 
     it('changes only the given fields of a key', async () => {

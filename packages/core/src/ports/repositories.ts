@@ -2,11 +2,16 @@ import type { AuditAction, AuditEntry } from '../domain/audit/entry.ts';
 import type { Account, AccountSettings, AccountState, ApiKey, Changes, KeyRights } from '../domain/principal.ts';
 import type { ReportCaller } from './reports.ts';
 
-/** A part of a list, oldest first. Without a limit, all of it. */
+/** A part of a list of accounts or keys, oldest first. Without a limit, all of it. */
 export interface PageFilter {
   /** The last one of the page before. */
   after?: { id: string; createdAt: number } | undefined;
   limit?: number | undefined;
+  newestFirst?: boolean | undefined;
+  /** A part of the name or the prefix, or an id. Capital letters beyond ASCII may make a difference. */
+  search?: string | undefined;
+  /** Only those with a monthly budget. */
+  hasBudget?: boolean | undefined;
 }
 
 /**
@@ -20,7 +25,9 @@ export interface AccountRepository {
   create(account: Account, entry: AuditEntry): Promise<void>;
   get(id: string): Promise<Account | undefined>;
   findByName(name: string): Promise<Account | undefined>;
-  list(page?: PageFilter): Promise<Account[]>;
+  list(page?: PageFilter, caller?: ReportCaller): Promise<Account[]>;
+  /** By id. */
+  names(ids: readonly string[]): Promise<Map<string, string>>;
   /** Those that were deleted and whose content has not been erased. */
   listUnerased(): Promise<Account[]>;
   /** Undefined fields stay as they are. */
@@ -47,7 +54,7 @@ export interface KeyRepository {
   get(id: string): Promise<ApiKey | undefined>;
   /** Includes the stored hash, so that the caller can compare in constant time. */
   findByHash(hash: string): Promise<{ key: ApiKey; account: Account; hash: string } | undefined>;
-  list(filter: PageFilter & { accountId?: string | undefined }): Promise<ApiKey[]>;
+  list(filter: PageFilter & { accountId?: string | undefined }, caller?: ReportCaller): Promise<ApiKey[]>;
   /** Keys of an account that can be used now, or were made since a time. */
   count(accountId: string, times: { now: number; madeSince: number }): Promise<number>;
   /** Undefined fields stay as they are. */

@@ -1,6 +1,7 @@
-import { type TObject, Type } from 'typebox';
+import { type Static, type TObject, Type } from 'typebox';
 import type { Page, PageRequest } from '../../services/access/page.ts';
 import { patternInWords } from '../../validation/expectation.ts';
+import { shortText } from '../body/bounded.ts';
 
 export const pageOf = <T extends TObject>(item: T) =>
   Type.Object({
@@ -30,11 +31,22 @@ export const pageQuery = (what: string, prefix: string) => ({
       description: `Id of the last ${what} seen`,
     }),
   ),
+  order: Type.Optional(Type.Enum(['asc', 'desc'], { default: 'asc', description: 'By time of creation' })),
+  search: Type.Optional(
+    shortText({
+      minLength: 1,
+      description: `A part of the name, or the id, of a ${what}; in small or capital letters`,
+    }),
+  ),
+  has_budget: Type.Optional(Type.Enum(['true'], { description: 'Only those with a monthly budget' })),
 });
 
-export const pageFromWire = ({ limit = DEFAULT_LIMIT, after }: { limit?: number; after?: string }): PageRequest => ({
-  limit,
-  after,
+export const pageFromWire = (query: Static<TObject<ReturnType<typeof pageQuery>>>): PageRequest => ({
+  limit: query.limit ?? DEFAULT_LIMIT,
+  after: query.after,
+  newestFirst: query.order === 'desc',
+  search: query.search,
+  hasBudget: query.has_budget === 'true',
 });
 
 /** A page of an OpenAI list whose ids are texts even when it is empty. */

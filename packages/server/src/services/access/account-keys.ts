@@ -7,6 +7,7 @@ import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { AuditLog } from '@baobab/core/ports/repositories.ts';
 import type { IssuedKey, KeyOptions, KeysService } from './keys.ts';
 import type { Page, PageRequest } from './page.ts';
@@ -18,7 +19,7 @@ export interface Caller extends Principal {
 
 /** Keys that a member manages: only those of its own account, and never with more rights than its own key. */
 export interface AccountKeysService {
-  list(caller: Principal, page: PageRequest): Promise<Page<ApiKey>>;
+  list(caller: Principal, page: PageRequest, reports?: ReportCaller): Promise<Page<ApiKey>>;
   create(caller: Caller, options: KeyOptions): Promise<IssuedKey>;
   /** The three below throw 400 when the account has no such key. */
   update(caller: Caller, id: string, changes: Changes<KeyRights>): Promise<ApiKey>;
@@ -111,7 +112,7 @@ export function createAccountKeys({ keys, audit, clock }: AccountKeysDependencie
   };
 
   return {
-    list: ({ account }, page) => keys.pageKeys({ ...page, accountId: account.id }),
+    list: ({ account }, page, reports) => keys.pageKeys({ ...page, accountId: account.id }, reports),
     async create(caller, options) {
       checkUnlimited(caller);
       const { key, account } = caller;

@@ -11,19 +11,22 @@ import { parseReference } from '@baobab/core/domain/slug.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { fieldText } from '@baobab/core/errors/fields.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { AccountRepository } from '@baobab/core/ports/repositories.ts';
 import { DuplicateError } from '@baobab/core/ports/store-errors.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import { changeEntries } from '../audit/entries.ts';
-import { type Page, type PageRequest, pageOf } from './page.ts';
+import { type Page, type PageRequest, readPage } from './page.ts';
 
 export interface AccountsService {
   create(name: string, settings: Changes<AccountSettings>, by: ChangeOrigin): Promise<Account>;
   /** Undefined fields stay as they are, null removes a limit. */
   update(account: Account, settings: Changes<AccountSettings>, by: ChangeOrigin): Promise<Account>;
   list(): Promise<Account[]>;
-  /** Oldest first. Throws 400 when there is no account `after`. */
-  page(page: PageRequest): Promise<Page<Account>>;
+  /** Oldest first, unless asked otherwise. Throws 400 when there is no account `after`. */
+  page(page: PageRequest, caller?: ReportCaller): Promise<Page<Account>>;
+  /** By id. */
+  names(ids: readonly string[]): Promise<Map<string, string>>;
   /** By id or by name. */
   find(idOrName: string): Promise<Account | undefined>;
   /** Its keys get 403 until it is resumed. Requests that are running go on. */
@@ -140,13 +143,14 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
     },
     update: (account, changes, by) => change('account.changed', { account, changes, by }),
     list: () => accounts.list(),
-    async page({ limit, after: afterId }) {
+    async page({ limit, after: afterId, ...filter }, caller) {
       const after = afterId === undefined ? undefined : await accounts.get(afterId);
       if (afterId !== undefined && after === undefined) {
         throw errors.invalidParameter(['after'], `There is no account '${afterId}'.`);
       }
-      return pageOf(await accounts.list({ after, limit: limit + 1 }), limit);
+      return readPage((most) => accounts.list({ ...filter, after, limit: most }, caller), limit);
     },
+    names: (ids) => accounts.names(ids),
     find: async (idOrName) => (await accounts.get(idOrName)) ?? (await accounts.findByName(idOrName)),
     suspend: async (account, by) =>
       account.suspendedAt === null

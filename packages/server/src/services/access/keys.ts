@@ -7,13 +7,14 @@ import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { KeyRepository } from '@baobab/core/ports/repositories.ts';
 import { isAddressRange } from '@baobab/core/runtime/addresses.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import { changeEntries } from '../audit/entries.ts';
 import { type AccountsService, checkNotDeleted } from './accounts.ts';
 import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
-import { type Page, type PageRequest, pageOf } from './page.ts';
+import { type Page, type PageRequest, readPage } from './page.ts';
 
 export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;
 
@@ -97,7 +98,7 @@ export interface KeysService {
   updateKey(id: string, changes: Changes<KeyRights>, by: ChangeOrigin): Promise<ApiKey | undefined>;
   listKeys(accountId?: string): Promise<ApiKey[]>;
   /** Oldest first. Throws 400 when there is no key `after`. */
-  pageKeys(page: PageRequest & { accountId?: string | undefined }): Promise<Page<ApiKey>>;
+  pageKeys(page: PageRequest & { accountId?: string | undefined }, caller?: ReportCaller): Promise<Page<ApiKey>>;
   /** Those that can be used, and those made within a day, so that a loop of creating and revoking keys is bounded. */
   countKeys(accountId: string): Promise<number>;
   findKey(id: string): Promise<ApiKey | undefined>;
@@ -167,12 +168,12 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       });
     },
     listKeys: (accountId) => keys.list({ accountId }),
-    async pageKeys({ accountId, limit, after: afterId }) {
+    async pageKeys({ accountId, limit, after: afterId, ...filter }, caller) {
       const after = afterId === undefined ? undefined : await keys.get(afterId);
       if (afterId !== undefined && (after === undefined || (accountId ?? after.accountId) !== after.accountId)) {
         throw errors.invalidParameter(['after'], `There is no key '${afterId}'.`);
       }
-      return pageOf(await keys.list({ accountId, after, limit: limit + 1 }), limit);
+      return readPage((most) => keys.list({ ...filter, accountId, after, limit: most }, caller), limit);
     },
     countKeys: (accountId) => keys.count(accountId, { now: clock.now(), madeSince: clock.now() - DAY_MS }),
     findKey: (id) => keys.get(id),

@@ -1,6 +1,6 @@
 import { type Account, definedFields } from '@baobab/core/domain/principal.ts';
 import type { AccountRepository, PageFilter } from '@baobab/core/ports/repositories.ts';
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { insertAuditEntry } from './audit/audit-log.ts';
 import { changeAudited, unchanged } from './audit/audited-change.ts';
 import type { SqlDatabase } from './database.ts';
@@ -43,11 +43,32 @@ export const toAccount = (row: AccountsTable): Account => ({
   aliases: JSON.parse(row.aliases) as Account['aliases'],
 });
 
-/** For lists of accounts and keys, which are in the order of their creation. */
-export const laterThan = (after: PageFilter['after']) =>
-  after === undefined ? sql<boolean>`1 = 1` : sql<boolean>`(created_at_ms, id) > (${after.createdAt}, ${after.id})`;
+/** Nothing of an index narrows these down, so that they read up to the whole table. */
+export const isSearch = ({ search, hasBudget }: PageFilter): boolean => search !== undefined || hasBudget === true;
 
-export function sqlAccounts({ read, write, writeIf, byIndex }: SqlDatabase): AccountRepository {
+/** What a page of accounts or keys has, but for its length. */
+export function inPage(
+  { after, newestFirst = false, search, hasBudget = false }: PageFilter,
+  searched: readonly ('name' | 'prefix')[],
+): RawBuilder<boolean> {
+  const parts: RawBuilder<boolean>[] = [sql`1 = 1`];
+  const beyond = newestFirst ? sql.raw('<') : sql.raw('>');
+  if (after !== undefined) parts.push(sql`(created_at_ms, id) ${beyond} (${after.createdAt}, ${after.id})`);
+  if (hasBudget) parts.push(sql`monthly_budget_nano_usd is not null`);
+  if (search !== undefined) {
+    const part = `%${search.replaceAll(/[\\%_]/g, '\\$&')}%`;
+    const isIn = searched.map(
+      (column) =>
+        sql<boolean>`${sql.ref(column)} like ${part} escape '\\' or lower(${sql.ref(column)}) like ${part.toLowerCase()} escape '\\'`,
+    );
+    parts.push(sql`(id = ${search} or ${sql.join(isIn, sql` or `)})`);
+  }
+  return sql.join(parts, sql` and `);
+}
+
+export const pageOrder = ({ newestFirst = false }: PageFilter): 'asc' | 'desc' => (newestFirst ? 'desc' : 'asc');
+
+export function sqlAccounts({ read, report, write, writeIf, byIndex }: SqlDatabase): AccountRepository {
   const accounts = read.selectFrom('accounts').selectAll();
   return {
     async create(account, entry) {
@@ -65,16 +86,22 @@ export function sqlAccounts({ read, write, writeIf, byIndex }: SqlDatabase): Acc
       const row = await accounts.where('name', '=', name).executeTakeFirst();
       return row && toAccount(row);
     },
-    async list({ after, limit } = {}) {
-      const rows = await read
+    async list(page = {}, caller) {
+      const { limit } = page;
+      const rows = await (isSearch(page) ? report(caller) : read)
         .selectFrom(byIndex('accounts', 'accounts_by_creation'))
         .selectAll()
-        .where(laterThan(after))
-        .orderBy('created_at_ms')
-        .orderBy('id')
+        .where(inPage(page, ['name']))
+        .orderBy('created_at_ms', pageOrder(page))
+        .orderBy('id', pageOrder(page))
         .$if(limit !== undefined, (query) => query.limit(limit ?? 0))
         .execute();
       return rows.map(toAccount);
+    },
+    async names(ids) {
+      if (ids.length === 0) return new Map();
+      const rows = await read.selectFrom('accounts').select(['id', 'name']).where('id', 'in', ids).execute();
+      return new Map(rows.map(({ id, name }) => [id, name]));
     },
     async listUnerased() {
       const rows = await read

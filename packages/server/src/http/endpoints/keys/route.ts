@@ -7,7 +7,7 @@ import { pageFromWire, pageOf, pageQuery, pageToWire } from '../../answer/page.t
 import { requireChanges } from '../../body/changes.ts';
 import { fillAbsentBody } from '../../body/optional-body.ts';
 import { auditedCaller } from '../../request/change-origin.ts';
-import { principalOf } from '../../request/request-record.ts';
+import { principalOf, reportCallerOf } from '../../request/request-record.ts';
 import {
   IssuedKeyShape,
   issuedKeyToWire,
@@ -52,7 +52,10 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
         response: { 200: pageOf(KeyShape), ...commonErrors },
       },
     },
-    async (request) => pageToWire(await accountKeys.list(principalOf(request), pageFromWire(request.query)), keyToWire),
+    async (request, reply) => {
+      const page = await accountKeys.list(principalOf(request), pageFromWire(request.query), reportCallerOf(reply));
+      return pageToWire(page, keyToWire);
+    },
   );
 
   server.post(

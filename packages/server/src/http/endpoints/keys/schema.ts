@@ -108,6 +108,7 @@ export const keyFields = {
   id: Type.String(),
   object: Type.Literal('key'),
   account_id: Type.String(),
+  account_name: Type.Optional(Type.String({ description: 'In lists for operators' })),
   name: Type.String(),
   prefix: Type.String(),
   scopes: Type.Array(Type.String()),

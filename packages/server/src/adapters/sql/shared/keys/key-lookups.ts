@@ -1,11 +1,11 @@
 import type { KeyRepository } from '@baobab/core/ports/repositories.ts';
-import { laterThan, toAccount } from '../accounts.ts';
+import { inPage, isSearch, pageOrder, toAccount } from '../accounts.ts';
 import type { SqlDatabase } from '../database.ts';
 import { keyRow, toKey } from './key-rows.ts';
 
 export type KeyLookups = Pick<KeyRepository, 'get' | 'findByHash' | 'list' | 'count'>;
 
-export function sqlKeyLookups({ read, byIndex }: SqlDatabase): KeyLookups {
+export function sqlKeyLookups({ read, report, byIndex }: SqlDatabase): KeyLookups {
   return {
     async get(id) {
       const row = await keyRow(read, id);
@@ -56,14 +56,15 @@ export function sqlKeyLookups({ read, byIndex }: SqlDatabase): KeyLookups {
       return { key: toKey(row), account, hash: row.hash };
     },
 
-    async list({ accountId, after, limit }) {
-      const rows = await read
+    async list({ accountId, ...page }, caller) {
+      const { limit } = page;
+      const rows = await (isSearch(page) ? report(caller) : read)
         .selectFrom(byIndex('api_keys', accountId === undefined ? 'api_keys_by_creation' : 'api_keys_by_account'))
         .selectAll()
         .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
-        .where(laterThan(after))
-        .orderBy('created_at_ms')
-        .orderBy('id')
+        .where(inPage(page, ['name', 'prefix']))
+        .orderBy('created_at_ms', pageOrder(page))
+        .orderBy('id', pageOrder(page))
         .$if(limit !== undefined, (query) => query.limit(limit ?? 0))
         .execute();
       return rows.map(toKey);

@@ -10,7 +10,7 @@ import { pageFromWire, pageOf, pageQuery, pageToWire } from '../../../answer/pag
 import { pathText } from '../../../body/bounded.ts';
 import { requireChanges } from '../../../body/changes.ts';
 import { originOf } from '../../../request/change-origin.ts';
-import { principalOf } from '../../../request/request-record.ts';
+import { principalOf, reportCallerOf } from '../../../request/request-record.ts';
 import { config, noSuch, tags } from '../admin-routes.ts';
 import { AccountChanges, AccountShape, accountToWire, NewAccount, settingsFromWire } from './schema.ts';
 
@@ -50,7 +50,8 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
         response: { 200: pageOf(AccountShape), ...commonErrors },
       },
     },
-    async ({ query }) => pageToWire(await accounts.page(pageFromWire(query)), accountToWire),
+    async ({ query }, reply) =>
+      pageToWire(await accounts.page(pageFromWire(query), reportCallerOf(reply)), accountToWire),
   );
 
   server.post(

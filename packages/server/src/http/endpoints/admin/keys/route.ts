@@ -9,6 +9,7 @@ import { shortText } from '../../../body/bounded.ts';
 import { CLOSED, requireChanges } from '../../../body/changes.ts';
 import { fillAbsentBody } from '../../../body/optional-body.ts';
 import { originOf } from '../../../request/change-origin.ts';
+import { reportCallerOf } from '../../../request/request-record.ts';
 import {
   IssuedKeyShape,
   issuedKeyToWire,
@@ -56,10 +57,15 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
         response: { 200: pageOf(KeyShape), ...commonErrors },
       },
     },
-    async ({ query }) => {
+    async ({ query }, reply) => {
       const account = query.account === undefined ? undefined : await accounts.find(query.account);
       if (query.account !== undefined && account === undefined) throw noSuch('account', query.account);
-      return pageToWire(await keys.pageKeys({ ...pageFromWire(query), accountId: account?.id }), keyToWire);
+      const page = await keys.pageKeys({ ...pageFromWire(query), accountId: account?.id }, reportCallerOf(reply));
+      const names = await accounts.names([...new Set(page.items.map(({ accountId }) => accountId))]);
+      return pageToWire(page, (key) => ({
+        ...keyToWire(key),
+        account_name: names.get(key.accountId) ?? key.accountId,
+      }));
     },
   );
 
