@@ -1,26 +1,57 @@
 import { useState } from 'preact/hooks';
 import { call } from '../../api/client.ts';
 import { queryClient } from '../../api/query.ts';
-import type { Engine } from '../../api/types.ts';
+import type { Engine, List } from '../../api/types.ts';
 import { Button } from '../../components/button.tsx';
 import { toast, toastFailure } from '../../components/feedback.tsx';
+import { Modal } from '../../components/overlay.tsx';
 import { texts } from '../../texts/en/texts.ts';
 
 type Action = 'pull' | 'load' | 'unload';
 
-/** What an operator can do with a model now. Unloading can be undone by loading again, so it does not ask. */
+const { engines } = texts;
+const isSame = (one: Engine, other: Engine): boolean => one.model === other.model && one.version === other.version;
+
+/** Says how a fetch, a load or an unload that was started has ended. */
+function report(action: Action, engine: Engine): boolean {
+  const { model, status, weights, reason } = engine;
+  const isRunning = {
+    pull: weights?.status === 'pulling',
+    load: status !== 'ready' && status !== 'unavailable',
+    unload: status === 'unloading',
+  }[action];
+  if (isRunning) return false;
+  const failed = action === 'pull' ? weights?.status !== 'present' : action === 'load' && status === 'unavailable';
+  if (failed) toast(engines.failed[action](model, weights?.reason ?? reason ?? engines.seeLog), { bad: true });
+  else toast(engines.done[action](model));
+  return true;
+}
+
+/** Reports the end as soon as the list of engines, which events keep up to date, has it. */
+function reportEnd(action: Action, engine: Engine): void {
+  const stop = queryClient.getQueryCache().subscribe(({ query }) => {
+    if (query.queryKey[0] !== 'engines') return;
+    const now = (query.state.data as List<Engine> | undefined)?.data.find((each) => isSame(each, engine));
+    if (now !== undefined && report(action, now)) stop();
+  });
+}
+
+/** What an operator can do with a model now. */
 export function EngineActions({ engine, small = false }: { engine: Engine; small?: boolean }) {
   const [busy, setBusy] = useState(false);
+  const [asking, setAsking] = useState(false);
   const run = async (action: Action) => {
     setBusy(true);
+    setAsking(false);
     try {
       const body = { model: `${engine.model}@${engine.version}` };
-      await call(`/v1/admin/models/${action}`, { method: 'POST', body });
+      const begun = await call<Engine>(`/v1/admin/models/${action}`, { method: 'POST', body });
+      // A fetch that has not begun yet looks like one that has failed.
+      if (begun.weights?.status === 'absent' || !report(action, begun)) {
+        toast(engines.begun[action](engine.model, begun.in_flight));
+        reportEnd(action, begun);
+      }
       await queryClient.invalidateQueries({ queryKey: ['engines'] });
-      toast(
-        texts.engines.done[action](engine.model),
-        action === 'unload' ? { action: { label: texts.common.undo, run: () => void run('load') } } : {},
-      );
     } catch (error) {
       toastFailure(error);
     }
@@ -29,23 +60,44 @@ export function EngineActions({ engine, small = false }: { engine: Engine; small
   const size = small ? ('small' as const) : ('normal' as const);
   if (engine.weights === null) return null;
   const absent = engine.weights.status === 'absent' || engine.weights.status === 'unreachable';
-  const loaded = engine.status === 'ready';
+  const isIdle = engine.status === 'cold' || engine.status === 'unavailable';
   return (
     <div class="row">
       {absent && (
         <Button size={size} icon="download" disabled={busy} onClick={() => void run('pull')}>
-          {texts.engines.pull}
+          {engines.pull}
         </Button>
       )}
-      {!loaded && engine.status !== 'loading' && engine.weights.status === 'present' && (
+      {isIdle && engine.weights.status === 'present' && (
         <Button size={size} icon="playground" disabled={busy} onClick={() => void run('load')}>
-          {texts.engines.load}
+          {engines.load}
         </Button>
       )}
-      {loaded && (
-        <Button size={size} icon="stop" disabled={busy} onClick={() => void run('unload')}>
-          {texts.engines.unload}
+      {engine.status === 'ready' && (
+        <Button
+          size={size}
+          icon="stop"
+          disabled={busy}
+          onClick={() => (engine.in_flight > 0 ? setAsking(true) : void run('unload'))}
+        >
+          {engines.unload}
         </Button>
+      )}
+      {asking && (
+        <Modal
+          title={engines.unloadTitle(engine.model)}
+          onClose={() => setAsking(false)}
+          foot={
+            <>
+              <Button onClick={() => setAsking(false)}>{texts.common.cancel}</Button>
+              <Button tone="danger-filled" onClick={() => void run('unload')}>
+                {engines.unload}
+              </Button>
+            </>
+          }
+        >
+          <p>{engines.unloadText(engine.in_flight)}</p>
+        </Modal>
       )}
     </div>
   );

@@ -10,6 +10,7 @@ import { WeightsState } from './weights.tsx';
 const TONES: Record<Exclude<Engine['status'], 'unavailable'>, BadgeTone> = {
   ready: 'good',
   loading: 'info',
+  unloading: 'info',
   cold: 'plain',
 };
 
@@ -28,11 +29,14 @@ export interface StatusProps {
   /** Shown to people who point at it. */
   about?: string | undefined;
   broken?: boolean | undefined;
+  /** Requests that run on it now. */
+  running?: number | undefined;
 }
 
 /** How a state looks wherever it is shown. */
-export function Status({ status, about, broken = false }: StatusProps) {
-  const text = texts.engines.statuses[status];
+export function Status({ status, about, broken = false, running = 0 }: StatusProps) {
+  const text =
+    status === 'unloading' && running > 0 ? texts.engines.unloading(running) : texts.engines.statuses[status];
   return (
     <span title={about}>
       {status !== 'unavailable' ? (
@@ -47,7 +51,12 @@ export function Status({ status, about, broken = false }: StatusProps) {
 }
 
 export const EngineStatus = ({ engine }: { engine: Engine }) => (
-  <Status status={engine.status} about={engine.reason ?? undefined} broken={isBroken(engine)} />
+  <Status
+    status={engine.status}
+    about={engine.reason ?? undefined}
+    broken={isBroken(engine)}
+    running={engine.in_flight}
+  />
 );
 
 export const speed = ({ tokens_per_second: rate }: Engine): string =>

@@ -22,7 +22,10 @@ export default function Engines() {
   const all = engines.data?.data ?? [];
   const rows = all.filter(
     (engine) =>
-      show === 'all' || (show === 'running' ? engine.processes > 0 || engine.status === 'loading' : isBroken(engine)),
+      show === 'all' ||
+      (show === 'running'
+        ? engine.processes > 0 || engine.status === 'loading' || engine.status === 'unloading'
+        : isBroken(engine)),
   );
   const open = all.find((engine) => engineName(engine) === search.get('engine'));
   return (
@@ -72,7 +75,7 @@ export default function Engines() {
 
 /** What is broken first, then what runs. */
 const rank = (engine: Engine) =>
-  isBroken(engine) ? 0 : 1 + ['loading', 'ready', 'cold', 'unavailable'].indexOf(engine.status);
+  isBroken(engine) ? 0 : 1 + ['loading', 'unloading', 'ready', 'cold', 'unavailable'].indexOf(engine.status);
 
 function engineColumns(all: readonly Engine[]): Column<Engine>[] {
   const { columns } = texts.engines;

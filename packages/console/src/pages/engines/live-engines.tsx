@@ -16,7 +16,7 @@ export function LiveEngines() {
       queryClient.setQueryData<List<Engine>>(['engines'], { ...list, data });
     }
     // A model that is being loaded is not loaded in their list.
-    if (engine.status !== 'loading' && shown(engine) !== shown(before))
+    if (engine.status !== 'loading' && engine.status !== 'unloading' && shown(engine) !== shown(before))
       void queryClient.invalidateQueries({ queryKey: ['models'] });
   });
   return null;

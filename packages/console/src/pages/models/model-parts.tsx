@@ -26,6 +26,7 @@ export const ModelStatus = ({ model, engine }: ModelState) => (
     status={statusOf({ model, engine })}
     about={engine?.reason ?? statusText({ model, engine })}
     broken={engine && isBroken(engine)}
+    running={engine?.in_flight}
   />
 );
 

@@ -132,7 +132,7 @@ function Filter({ label, any, values, names = {}, value, onValue }: FilterProps)
   );
 }
 
-const ORDER = ['ready', 'loading', 'cold', 'unavailable'];
+const ORDER = ['ready', 'loading', 'unloading', 'cold', 'unavailable'];
 
 interface ModelColumnsOptions {
   /** Undefined while engines load. */

@@ -20,6 +20,7 @@ export const models = {
   statusHints: {
     ready: 'Answers at once.',
     loading: 'Requests wait until it is loaded.',
+    unloading: 'Running requests end first. New ones wait, and load it again.',
     cold: 'The first request loads it and takes longer.',
     unavailable: 'Cannot run now.',
   },
@@ -76,7 +77,14 @@ export const engines = {
     speed: 'Tokens/s in / out',
   },
   show: { all: 'All', running: 'Running', problems: 'With problems' },
-  statuses: { ready: 'Ready', loading: 'Loading', cold: 'Not loaded', unavailable: 'Unavailable' },
+  statuses: {
+    ready: 'Ready',
+    loading: 'Loading',
+    unloading: 'Unloading',
+    cold: 'Not loaded',
+    unavailable: 'Unavailable',
+  },
+  unloading: (running: number) => `Unloading, ${running} running`,
   weights: {
     present: 'On disk',
     absent: 'Not fetched',
@@ -86,10 +94,24 @@ export const engines = {
   pull: 'Fetch weights',
   load: 'Load',
   unload: 'Unload',
-  done: {
+  unloadTitle: (model: string) => `Unload ${model}`,
+  unloadText: (running: number) =>
+    `${running === 1 ? '1 request is running. It ends' : `${running} requests are running. They end`} first, then the memory is freed. Requests that come meanwhile wait, and load the model again.`,
+  begun: {
     pull: (model: string) => `Fetching ${model}`,
     load: (model: string) => `Loading ${model}`,
+    unload: (model: string, running: number) => `Unloading ${model}, ${running} running`,
+  },
+  done: {
+    pull: (model: string) => `The weights of ${model} are on disk`,
+    load: (model: string) => `${model} is loaded`,
     unload: (model: string) => `${model} is unloaded. The next request loads it again.`,
+  },
+  seeLog: 'the log of the server says why',
+  failed: {
+    pull: (model: string, why: string) => `${model} could not be fetched: ${why}`,
+    load: (model: string, why: string) => `${model} could not be loaded: ${why}`,
+    unload: (model: string, why: string) => `${model} could not be unloaded: ${why}`,
   },
   reason: 'Reason',
   lastProblem: 'Last problem',
