@@ -3,7 +3,7 @@ import { scriptedChat } from '@baobab/core/engine/testing/pulled-generation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { describe, expect, it } from 'vitest';
 import { createChat } from './chat.ts';
-import type { ChatCommand } from './chat-command.ts';
+import type { ChatCommand } from './chat-prompt.ts';
 import { createEmbeddings } from './embeddings.ts';
 import { createRerank } from './rerank.ts';
 import { noImages, setUp, spentIn } from './testing/pipeline-setup.ts';

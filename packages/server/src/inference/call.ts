@@ -1,7 +1,7 @@
 import type { Consumption } from '@baobab/core/domain/measures.ts';
 import type { Principal } from '@baobab/core/domain/principal.ts';
 import type { AttemptObserver, Priority } from '@baobab/core/engine/engine.ts';
-import type { BudgetWarning, LimitStatus } from './limits/admitted.ts';
+import type { BudgetWarning, LimitStatus } from './limits/admission.ts';
 
 export interface Caller {
   principal: Principal;

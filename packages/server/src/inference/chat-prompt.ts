@@ -1,10 +1,37 @@
 import { MAX_IMAGE_TOKENS, UNKNOWN_IMAGE_TOKENS } from '@baobab/core/domain/image.ts';
-import type { ChatRequest, ImageInput } from '@baobab/core/engine/engine.ts';
+import type { ModelEntry, ResolvedModel } from '@baobab/core/domain/model.ts';
+import { isHopelesslyLong, mostTokens, QUARTERS_PER_TOKEN, tokenQuarters } from '@baobab/core/domain/text-size.ts';
+import type { ChatMessage, ChatRequest, ImageInput } from '@baobab/core/engine/engine.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
 import type { InferenceCall } from './call.ts';
-import type { ChatCommand, Position } from './chat-command.ts';
-import type { DocumentsService } from './inputs/documents.ts';
+import type { DocumentReference, DocumentsService } from './inputs/documents.ts';
 import type { CheckedImage, ImageReference, ImagesService, LoadedImages } from './inputs/images.ts';
-import { mostPromptTokens, reservedPromptTokens } from './prompt-size.ts';
+import type { BilledWork, Bounds } from './pipeline.ts';
+import type { InferenceSession } from './session.ts';
+
+export interface ChatCommand {
+  model: string;
+  /** Number of independent answers. */
+  choices: number;
+  request: ChatRequest;
+  /** A longer answer than the model can give is lowered, not refused. */
+  lowersMaxTokens?: boolean | undefined;
+  /** Images of the messages, in order. They are put into `request` when it is admitted. */
+  images?: readonly PlacedImage[] | undefined;
+  /** Files of the messages, in order. Their text is put into `request` when it is admitted. */
+  documents?: readonly PlacedDocument[] | undefined;
+}
+
+/** Where a message has a file. */
+export interface Position {
+  /** Index of the message. */
+  message: number;
+  /** How many characters of the message's text come before it. */
+  at: number;
+}
+
+export interface PlacedImage extends ImageReference, Position {}
+export interface PlacedDocument extends DocumentReference, Position {}
 
 export interface PromptReaders {
   images: ImagesService;
@@ -14,42 +41,50 @@ export interface PromptReaders {
 const NO_IMAGES: readonly CheckedImage[] = [];
 const NOT_LOADED: LoadedImages['inputs'] = [];
 
-/** The prompt of a chat and the files that its messages name. A class: thousands of streams may be open. */
-export class ChatPrompt {
+/** What is done with the prompt of a chat, and the files that its messages name. A class: thousands of streams may be open. */
+export abstract class ChatPrompt<Result> implements BilledWork<Result> {
+  readonly modality = 'chat';
+  readonly model: string;
   /** As far as it is known: the documents are missing until they are read. */
-  command: ChatCommand;
+  protected command: ChatCommand;
+  protected readonly call: InferenceCall;
   readonly #readers: PromptReaders;
-  readonly #call: InferenceCall;
   /** As the client sent it. */
   #sent: ChatCommand;
   #images = NO_IMAGES;
   #loaded = NOT_LOADED;
 
   constructor(readers: PromptReaders, call: InferenceCall, command: ChatCommand) {
-    this.#readers = readers;
-    this.#call = call;
-    this.#sent = command;
+    this.model = command.model;
     this.command = command;
+    this.call = call;
+    this.#readers = readers;
+    this.#sent = command;
   }
 
-  /** `fit` throws if the model cannot take the prompt, and may change it. */
-  fit(fit: (command: ChatCommand) => ChatCommand): void {
-    this.command = fit(this.#sent);
+  /** Throws if the model cannot take the command, and may change it. Called again with the text of its documents. */
+  protected abstract fitted(entry: ModelEntry, command: ChatCommand): ChatCommand;
+  protected abstract bounds(entry: ModelEntry): Bounds;
+  abstract run(session: InferenceSession): Promise<Result>;
+
+  bound({ entry }: ResolvedModel): Bounds {
+    this.command = this.fitted(entry, this.#sent);
+    return this.bounds(entry);
   }
 
-  /** Reads the files. `check` gets the complete text before images are read. Returns no promise when there is nothing to read. */
-  read(check: (command: ChatCommand) => unknown): Promise<Disposable> | undefined {
+  /** Returns no promise when there is nothing to read. */
+  read({ entry }: ResolvedModel): Promise<Disposable> | undefined {
     const { documents = [], images = [] } = this.#sent;
-    return documents.length > 0 || images.length > 0 ? this.#readFiles(check) : undefined;
+    return documents.length > 0 || images.length > 0 ? this.#readFiles(entry) : undefined;
   }
 
   /** What the engine gets. */
-  request(): ChatRequest {
+  protected request(): ChatRequest {
     return withImages(this.command, this.#loaded);
   }
 
   /** For the token limit. Images that are not read yet count as those of unknown size, documents as nothing. */
-  estimatedTokens(): number {
+  protected estimatedTokens(): number {
     const { request, images = [] } = this.command;
     let sum = reservedPromptTokens(request);
     if (this.#images.length === 0) sum += images.length * UNKNOWN_IMAGE_TOKENS;
@@ -58,24 +93,94 @@ export class ChatPrompt {
   }
 
   /** For budgets: no prompt of this text and so many images has more. */
-  mostTokens(): number {
+  protected mostTokens(): number {
     const { request, images = [] } = this.command;
     return mostPromptTokens(request) + images.length * MAX_IMAGE_TOKENS;
   }
 
-  async #readFiles(check: (command: ChatCommand) => unknown): Promise<Disposable> {
+  async #readFiles(entry: ModelEntry): Promise<Disposable> {
     const { documents = [] } = this.#sent;
     if (documents.length > 0) {
-      this.#sent = withDocuments(this.#sent, await this.#readers.documents.read(this.#call, documents));
-      check(this.#sent);
+      this.#sent = withDocuments(this.#sent, await this.#readers.documents.read(this.call, documents));
+      this.fitted(entry, this.#sent);
     }
     const { images = [] } = this.#sent;
-    const accountId = this.#call.principal.account.id;
+    const accountId = this.call.principal.account.id;
     this.#images = await this.#readers.images.check(accountId, images);
     const loaded = await this.#readers.images.load(accountId, this.#images);
     this.#loaded = loaded.inputs;
     return loaded;
   }
+}
+
+const MAX_MESSAGES = 10_000;
+
+const jsonCharacters = (value: unknown): number => (value === undefined ? 0 : JSON.stringify(value).length);
+
+type Measure = (text: string) => number;
+const charactersOf: Measure = ({ length }) => length;
+
+function sumOfMessages(messages: readonly ChatMessage[], measure: Measure): number {
+  let sum = 0;
+  for (const { content, name = '', reasoning = '', toolCallId = '', toolCalls = [] } of messages) {
+    sum += measure(content) + measure(name) + measure(reasoning) + measure(toolCallId);
+    for (const call of toolCalls) sum += measure(call.id) + measure(call.name) + measure(call.arguments);
+  }
+  return sum;
+}
+
+/** What a template adds to each message. */
+const MESSAGE_OVERHEAD_TOKENS = 4;
+
+/** In the units of the measure, of which a token has `perToken`. */
+function sizeOf({ prompt, tools, toolChoice, format, stop }: ChatRequest, measure: Measure, perToken: number): number {
+  let size = 0;
+  if ('text' in prompt) size = measure(prompt.text);
+  else if ('tokens' in prompt) size = prompt.tokens.length * perToken;
+  else {
+    size = sumOfMessages(prompt.messages, measure) + prompt.messages.length * MESSAGE_OVERHEAD_TOKENS * perToken;
+  }
+  for (const part of [tools, toolChoice, format, stop]) {
+    if (part !== undefined) size += measure(JSON.stringify(part));
+  }
+  return size;
+}
+
+const inTokens = (quarters: number): number => Math.ceil(quarters / QUARTERS_PER_TOKEN);
+
+/** An estimate from the characters of everything that is sent to the engine: what is not counted could be used to pass a limit. */
+export const reservedPromptTokens = (request: ChatRequest): number =>
+  inTokens(sizeOf(request, tokenQuarters, QUARTERS_PER_TOKEN));
+
+/** As if all of it were English: few prompts have less. */
+export const fewestPromptTokens = (request: ChatRequest): number =>
+  inTokens(sizeOf(request, charactersOf, QUARTERS_PER_TOKEN));
+
+/** The most that common templates add to a message: its role, its name and marks around them. */
+const MOST_MESSAGE_TOKENS = 16;
+
+/** No tokenizer makes more of what the client has sent. */
+const mostPromptTokens = (request: ChatRequest): number =>
+  sizeOf(request, mostTokens, 1) +
+  ('messages' in request.prompt ? request.prompt.messages.length * MOST_MESSAGE_TOKENS : 0);
+
+/** Refuses prompts that cannot fit before they are queued: just tokenizing them would delay the requests of others. */
+export function checkPromptSize({ contextLength }: Pick<ModelEntry, 'contextLength'>, request: ChatRequest): void {
+  const { prompt } = request;
+  if (isHopelesslyLong(jsonCharacters(request.tools), contextLength))
+    throw errors.contextFarTooLong(['tools'], contextLength);
+  if ('messages' in prompt) {
+    const { messages } = prompt;
+    // Every message has at least one token.
+    if (messages.length > contextLength || isHopelesslyLong(sumOfMessages(messages, charactersOf), contextLength)) {
+      throw errors.contextFarTooLong(['messages'], contextLength);
+    }
+    if (messages.length > MAX_MESSAGES) throw errors.tooManyInputs(['messages'], messages.length, MAX_MESSAGES);
+    return;
+  }
+  const tooLong =
+    'text' in prompt ? isHopelesslyLong(prompt.text.length, contextLength) : prompt.tokens.length > contextLength;
+  if (tooLong) throw errors.contextFarTooLong(['prompt'], contextLength);
 }
 
 interface Insertion extends Position {

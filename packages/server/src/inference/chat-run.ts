@@ -11,9 +11,11 @@ import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { partOf } from '@baobab/core/runtime/work.ts';
 import type { InferenceCall } from './call.ts';
-import type { ChatSink } from './chat-command.ts';
-import { type Reservation, Steps } from './reservation.ts';
+import { type Reservation, Steps } from './limits/admission.ts';
 import type { InferenceSession } from './session.ts';
+
+/** Gets the events of each choice in order. A choice waits for the returned promise. `withheld`: the client gets nothing of the event. */
+export type ChatSink = (choice: number, event: ChatEvent) => void | 'withheld' | Promise<void>;
 
 /** Answers whose length is open are reserved in steps of so many tokens: seconds of work for most engines. */
 export const STEP_TOKENS = 512;

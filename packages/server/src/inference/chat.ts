@@ -1,16 +1,21 @@
-import type { ModelEntry } from '@baobab/core/domain/model.ts';
+import type { ModelEntry, ResolvedModel } from '@baobab/core/domain/model.ts';
 import { MOST_TEMPLATE_TOKENS } from '@baobab/core/domain/text-size.ts';
 import type { ChatEvent, ChatRequest, TokenUsage } from '@baobab/core/engine/engine.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { fieldText } from '@baobab/core/errors/fields.ts';
 import type { Caller, InferenceCall } from './call.ts';
-import type { ChatCommand, ChatSink } from './chat-command.ts';
-import { ChatPrompt, type PromptReaders } from './chat-prompt.ts';
-import { ChatRun, STEP_TOKENS } from './chat-run.ts';
+import {
+  type ChatCommand,
+  ChatPrompt,
+  checkPromptSize,
+  fewestPromptTokens,
+  type PromptReaders,
+} from './chat-prompt.ts';
+import { ChatRun, type ChatSink, STEP_TOKENS } from './chat-run.ts';
 import { checkVision } from './inputs/images.ts';
 import type { Bounds, InferenceService } from './pipeline.ts';
-import { checkPromptSize, fewestPromptTokens } from './prompt-size.ts';
+import type { InferenceSession } from './session.ts';
 
 /** A slow client makes it return a promise, for which its choice waits. */
 export type SendText = (text: string) => void | Promise<void>;
@@ -72,43 +77,75 @@ function checkCapabilities(entry: ModelEntry, { request, images = [] }: ChatComm
   }
 }
 
-/** Throws what the client did wrong, once the text of the prompt is complete. */
-function fitted(entry: ModelEntry, command: ChatCommand): ChatCommand {
-  const lowered = command.lowersMaxTokens ? { ...command, request: lowerMaxTokens(entry, command.request) } : command;
-  checkCapabilities(entry, lowered);
-  checkPromptSize(entry, lowered.request);
-  return lowered;
-}
-
 const longestAnswer = ({ contextLength, maxOutputTokens }: ModelEntry): number => maxOutputTokens ?? contextLength;
 
-/** Used until the engine has counted. Few clients use all of `maxTokens`, so the token limit takes a quarter of it. */
-function boundsOf(entry: ModelEntry, prompt: ChatPrompt): Bounds {
-  const { contextLength } = entry;
-  const { request, choices } = prompt.command;
-  const answer = (tokens: number) => Math.min(request.maxTokens ?? tokens, longestAnswer(entry)) * choices;
-  return {
-    tokens: Math.min(prompt.estimatedTokens(), contextLength) + Math.ceil(answer(UNBOUNDED_ANSWER_TOKENS) / 4),
-    most: {
-      promptTokens: Math.min(prompt.mostTokens() + MOST_TEMPLATE_TOKENS, contextLength),
-      completionTokens: answer(contextLength),
-    },
-  };
+class Generation extends ChatPrompt<TokenUsage> {
+  readonly #sink: ChatSink;
+  #most = 0;
+
+  constructor(readers: PromptReaders, call: InferenceCall, command: ChatCommand, sink: ChatSink) {
+    super(readers, call, command);
+    this.#sink = sink;
+  }
+
+  protected fitted(entry: ModelEntry, sent: ChatCommand): ChatCommand {
+    const command = sent.lowersMaxTokens ? { ...sent, request: lowerMaxTokens(entry, sent.request) } : sent;
+    checkCapabilities(entry, command);
+    checkPromptSize(entry, command.request);
+    return command;
+  }
+
+  /** Used until the engine has counted. Few clients use all of `maxTokens`, so the token limit takes a quarter of it. */
+  protected bounds(entry: ModelEntry): Bounds {
+    const { contextLength } = entry;
+    const { request, choices } = this.command;
+    const answer = (tokens: number) => Math.min(request.maxTokens ?? tokens, longestAnswer(entry)) * choices;
+    this.#most = answer(contextLength);
+    return {
+      tokens: Math.min(this.estimatedTokens(), contextLength) + Math.ceil(answer(UNBOUNDED_ANSWER_TOKENS) / 4),
+      most: {
+        promptTokens: Math.min(this.mostTokens() + MOST_TEMPLATE_TOKENS, contextLength),
+        completionTokens: this.#most,
+      },
+    };
+  }
+
+  /**
+   * What a budget must hold before the answer begins: the longest one that the client has asked for. If it has not, or its program asks for
+   * the longest answer of any model, the answer is reserved in steps as it is written. Instructions of the template are asked for at the end,
+   * because few models have them.
+   */
+  reserve({ entry }: ResolvedModel) {
+    const { request, choices, lowersMaxTokens } = this.command;
+    const most = Math.min(request.maxTokens ?? Number.POSITIVE_INFINITY, longestAnswer(entry)) * choices;
+    const isOpen = request.maxTokens === undefined || lowersMaxTokens;
+    return {
+      promptTokens: Math.min(this.mostTokens(), entry.contextLength),
+      completionTokens: isOpen ? Math.min(STEP_TOKENS, most) : most,
+    };
+  }
+
+  run(session: InferenceSession): Promise<TokenUsage> {
+    const { choices } = this.command;
+    const options = { call: this.call, sink: this.#sink, request: this.request(), choices, most: this.#most };
+    return new ChatRun(session, options).run();
+  }
 }
 
-/**
- * What a budget must hold before the answer begins: the longest one that the client has asked for. If it has not, or its program asks for
- * the longest answer of any model, the answer is reserved in steps as it is written. Instructions of the template are asked for at the end,
- * because few models have them.
- */
-function reservedFor(entry: ModelEntry, prompt: ChatPrompt) {
-  const { request, choices, lowersMaxTokens } = prompt.command;
-  const most = Math.min(request.maxTokens ?? Number.POSITIVE_INFINITY, longestAnswer(entry)) * choices;
-  const isOpen = request.maxTokens === undefined || lowersMaxTokens;
-  return {
-    promptTokens: Math.min(prompt.mostTokens(), entry.contextLength),
-    completionTokens: isOpen ? Math.min(STEP_TOKENS, most) : most,
-  };
+class PromptCount extends ChatPrompt<number> {
+  protected fitted(entry: ModelEntry, sent: ChatCommand): ChatCommand {
+    checkPromptSize(entry, sent.request);
+    return sent;
+  }
+
+  protected bounds(): Bounds {
+    return { tokens: 0, most: {} };
+  }
+
+  async run(session: InferenceSession): Promise<number> {
+    const counted = await session.capability('chat').countTokens?.(this.request(), session.context);
+    return counted ?? this.estimatedTokens();
+  }
 }
 
 export interface ChatDependencies extends PromptReaders {
@@ -141,42 +178,8 @@ export function createChat({ inference, ...readers }: ChatDependencies): ChatSer
       }
     },
 
-    generate(call, command, sink) {
-      const prompt = new ChatPrompt(readers, call, command);
-      let most = 0;
-      return inference.run(call, {
-        modality: 'chat',
-        model: command.model,
-        bound({ entry }) {
-          prompt.fit((sent) => fitted(entry, sent));
-          const bounds = boundsOf(entry, prompt);
-          most = bounds.most.completionTokens ?? 0;
-          return bounds;
-        },
-        reserve: ({ entry }) => reservedFor(entry, prompt),
-        read: ({ entry }) => prompt.read((complete) => fitted(entry, complete)),
-        run: (session) =>
-          new ChatRun(session, { call, sink, request: prompt.request(), choices: command.choices, most }).run(),
-      });
-    },
-
-    countTokens(call, command) {
-      const prompt = new ChatPrompt(readers, call, command);
-      return inference.run(call, {
-        modality: 'chat',
-        model: command.model,
-        bound({ entry }) {
-          prompt.fit((sent) => sent);
-          checkPromptSize(entry, prompt.command.request);
-          return { tokens: 0, most: {} };
-        },
-        read: ({ entry }) => prompt.read(({ request }) => checkPromptSize(entry, request)),
-        async run(session) {
-          const counted = await session.capability('chat').countTokens?.(prompt.request(), session.context);
-          return counted ?? prompt.estimatedTokens();
-        },
-      });
-    },
+    generate: (call, command, sink) => inference.run(call, new Generation(readers, call, command, sink)),
+    countTokens: (call, command) => inference.run(call, new PromptCount(readers, call, command)),
   };
   return service;
 }

@@ -9,10 +9,9 @@ import { toClientError } from '@baobab/core/errors/store-unavailable.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Metered, Metering } from '../metering/metering.ts';
 import type { Caller, InferenceCall, ModelLimitStatus } from './call.ts';
-import type { Decision } from './limits/admitted.ts';
+import { type Decision, Reservation } from './limits/admission.ts';
+import type { LimitedSeries } from './limits/ceilings.ts';
 import type { Limits } from './limits/limits.ts';
-import type { LimitedSeries } from './limits/series.ts';
-import { Reservation } from './reservation.ts';
 import { BilledSession, type InferenceSession } from './session.ts';
 
 export interface Bounds {

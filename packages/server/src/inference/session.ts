@@ -7,7 +7,7 @@ import type { Clock } from '@baobab/core/ports/clock.ts';
 import { countWork } from '@baobab/core/runtime/work.ts';
 import type { Metered, Metering } from '../metering/metering.ts';
 import type { InferenceCall } from './call.ts';
-import type { Reservation } from './reservation.ts';
+import type { Reservation } from './limits/admission.ts';
 
 const ABILITIES = { chat: 'chat', embedding: 'embed', rerank: 'rank', transcription: 'transcribe' } as const;
 type Capability = keyof typeof ABILITIES;

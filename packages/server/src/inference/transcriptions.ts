@@ -4,8 +4,8 @@ import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { InferenceCall } from './call.ts';
+import { Steps } from './limits/admission.ts';
 import type { Bounds, InferenceService } from './pipeline.ts';
-import { Steps } from './reservation.ts';
 import type { TimedSegment, TranscriptionEvent, WindowedTranscription } from './windowed-transcription.ts';
 
 export interface TranscriptionCommand<Source> {

@@ -3,7 +3,7 @@ import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import type { AnswerWriter } from '../../inference/chat.ts';
-import type { ChatCommand } from '../../inference/chat-command.ts';
+import type { ChatCommand } from '../../inference/chat-prompt.ts';
 import { errorEvent } from '../answer/event-stream.ts';
 
 export interface AnswerHead {

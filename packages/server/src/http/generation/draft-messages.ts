@@ -1,6 +1,6 @@
 import type { ChatMessage } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import type { PlacedDocument, PlacedImage } from '../../inference/chat-command.ts';
+import type { PlacedDocument, PlacedImage } from '../../inference/chat-prompt.ts';
 import type { DocumentReference } from '../../inference/inputs/documents.ts';
 import type { ImageReference } from '../../inference/inputs/images.ts';
 import type { FileContent } from './attached-file.ts';

@@ -2,7 +2,7 @@ import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
 import type { Static, TSchema } from 'typebox';
 import type { AnswerWriter, ChatService } from '../../inference/chat.ts';
-import type { ChatCommand } from '../../inference/chat-command.ts';
+import type { ChatCommand } from '../../inference/chat-prompt.ts';
 import { streamedAnswer } from '../answer/streamed-answer.ts';
 import { inferenceCall } from '../request/inference-call.ts';
 

@@ -2,7 +2,7 @@ import { isoTime } from '@baobab/core/domain/time/dates.ts';
 import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AdmissionFacts, Bill, Caller, InferenceCall, InferenceObserver } from '../../inference/call.ts';
-import type { LimitStatus } from '../../inference/limits/admitted.ts';
+import type { LimitStatus } from '../../inference/limits/admission.ts';
 import type { InferenceService } from '../../inference/pipeline.ts';
 import { disconnectSignal, principalOf } from './request-record.ts';
 

@@ -11,10 +11,16 @@ import type {
 } from '@baobab/core/ports/counters.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
 import type { UsageReader } from '@baobab/core/ports/usage.ts';
-import { Admitted, type BudgetWarning, type Decision, type LimitStatus, type RateStatus } from './admitted.ts';
-import { type Budget, createBudgets, demandsOf } from './budgets.ts';
+import { Admitted, type BudgetWarning, type Decision, type LimitStatus, type RateStatus } from './admission.ts';
+import {
+  type Budget,
+  createBudgets,
+  createSeriesLookup,
+  demandsOf,
+  type LimitedSeries,
+  type Series,
+} from './ceilings.ts';
 import { refusal } from './refusal.ts';
-import { createSeriesLookup, type LimitedSeries, type Series } from './series.ts';
 
 export interface LimitedRequest extends LimitedSeries {
   /** Unique, such as the request id. */
@@ -115,8 +121,7 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
     if (answer.kind === 'admitted') {
       const { ticket } = answer;
       const { principal, modality } = request;
-      const decision = { requests, tokens, budgetWarning };
-      return new Admitted(own, { ticket, principal, modality, series, limited, decision });
+      return new Admitted(own, { requests, tokens, budgetWarning }, { ticket, principal, modality, series, limited });
     }
     const error = refusal(answer, {
       modality: request.modality,

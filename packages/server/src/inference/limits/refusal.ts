@@ -5,8 +5,7 @@ import { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { FieldText } from '@baobab/core/errors/fields.ts';
 import type { ErrorCode } from '@baobab/core/errors/kinds.ts';
 import type { AdmissionAnswer, BudgetLevel } from '@baobab/core/ports/counters.ts';
-import type { Budget } from './budgets.ts';
-import type { LimitOwner, Series } from './series.ts';
+import type { Budget, LimitOwner, Series } from './ceilings.ts';
 
 /** A limit that refuses the request, and for how long. */
 interface Obstacle {

@@ -4,8 +4,8 @@ import type { Counters } from '@baobab/core/ports/counters.ts';
 import type { SpendingQuery } from '@baobab/core/ports/usage.ts';
 import { account, apiKey } from '../../../../../test/contracts/key-fixtures.ts';
 import { createMemoryCounters } from '../../adapters/counters/memory.ts';
+import type { LimitedSeries } from '../limits/ceilings.ts';
 import { type Admission, createLimits, type LimitedRequest } from '../limits/limits.ts';
-import type { LimitedSeries } from '../limits/series.ts';
 
 export const NOVEMBER = Date.UTC(2026, 10, 1);
 export const DECEMBER = Date.UTC(2026, 11, 1);

@@ -1,7 +1,7 @@
 import type { ConversationItem, RecordedEvents, StoredResponse } from '@baobab/core/domain/response.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { AnswerWriter } from '../../inference/chat.ts';
-import type { ChatCommand } from '../../inference/chat-command.ts';
+import type { ChatCommand } from '../../inference/chat-prompt.ts';
 import type { NewResponse, ReferredResponses } from './responses.ts';
 
 /** What the use case needs to know of a request. */

@@ -3,7 +3,7 @@ import type { RecordedEvents } from '@baobab/core/domain/response.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { InferenceCall } from '../../inference/call.ts';
 import type { ChatService, SendText } from '../../inference/chat.ts';
-import type { ChatCommand } from '../../inference/chat-command.ts';
+import type { ChatCommand } from '../../inference/chat-prompt.ts';
 import { RecordingWriter } from './recording.ts';
 import type { ResponseWriter } from './response-format.ts';
 

@@ -1,6 +1,6 @@
 import type { ChatRequest, OutputFormat, ToolChoice } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import type { ChatCommand } from '../../../inference/chat-command.ts';
+import type { ChatCommand } from '../../../inference/chat-prompt.ts';
 import { type FileContent, fileContent } from '../../generation/attached-file.ts';
 import {
   addFile,

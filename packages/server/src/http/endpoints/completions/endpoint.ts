@@ -1,7 +1,7 @@
 import type { ChatEvent, ChatRequest, TokenLogprob, TokenUsage } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Static } from 'typebox';
-import type { ChatCommand } from '../../../inference/chat-command.ts';
+import type { ChatCommand } from '../../../inference/chat-prompt.ts';
 import { ChoicesWriter, type CollectedChoice, stoppedByToWire, usageToWire } from '../../generation/choices.ts';
 import type { GenerationEndpoint } from '../../generation/endpoint.ts';
 import { generationFieldNames, refuseOversized, samplingOf } from '../../generation/request.ts';

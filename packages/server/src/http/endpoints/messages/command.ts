@@ -1,5 +1,5 @@
 import type { ChatRequest, OutputFormat, ToolCall, ToolChoice, ToolDefinition } from '@baobab/core/engine/engine.ts';
-import type { ChatCommand } from '../../../inference/chat-command.ts';
+import type { ChatCommand } from '../../../inference/chat-prompt.ts';
 import type { FieldNames } from '../../answer/field-names.ts';
 import { type DraftMessage, finishMessages, refuseDocuments } from '../../generation/draft-messages.ts';
 import { refuseOversized } from '../../generation/request.ts';

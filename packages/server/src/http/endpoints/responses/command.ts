@@ -1,7 +1,7 @@
 import { checkMetadata } from '@baobab/core/domain/metadata.ts';
 import type { ChatRequest, OutputFormat } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import type { ChatCommand } from '../../../inference/chat-command.ts';
+import type { ChatCommand } from '../../../inference/chat-prompt.ts';
 import type { FieldNames } from '../../answer/field-names.ts';
 import { type DraftMessage, finishMessages } from '../../generation/draft-messages.ts';
 import { refuseOversized } from '../../generation/request.ts';

@@ -1,5 +1,150 @@
 import { type Consumption, MEASURE_NAMES, MEASURES, type MeasureName } from '@baobab/core/domain/measures.ts';
-import type { Admitted } from './limits/admitted.ts';
+import type { Modality } from '@baobab/core/domain/model.ts';
+import type { Principal } from '@baobab/core/domain/principal.ts';
+import type { ApiError } from '@baobab/core/errors/api-error.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { AdmissionTicket, Counters, ExtensionAnswer } from '@baobab/core/ports/counters.ts';
+import { type Budget, type Budgets, demandsOf, type Series } from './ceilings.ts';
+import { refusal } from './refusal.ts';
+
+export interface RateStatus {
+  limit: number;
+  remaining: number;
+  /** Until the bucket is full. */
+  resetMs: number;
+}
+
+export interface BudgetWarning {
+  owner: Budget['owner'];
+  spentNanoUsd: number;
+  limitNanoUsd: number;
+  /** Percentage of the limit, rounded down. */
+  percent: number;
+}
+
+export interface LimitStatus {
+  requests: RateStatus;
+  tokens: RateStatus;
+}
+
+export interface Decision extends LimitStatus {
+  /** Set when a monthly budget has passed the configured threshold. */
+  budgetWarning?: BudgetWarning | undefined;
+}
+
+export interface Settled {
+  /** Really used tokens of prompt and completion. */
+  tokens: number;
+  /** The result of `Metering.record`. Absent when nothing was billed. */
+  charge?: { costNanoUsd: number; time: number } | undefined;
+}
+
+/** What a running request needs beyond what it was admitted with. */
+export interface Extension {
+  tokens: number;
+  costNanoUsd: number;
+}
+
+export interface AdmittedDependencies {
+  counters: Counters;
+  budgets: Budgets;
+  clock: Clock;
+  onError(error: unknown): void;
+}
+
+interface AdmittedFacts {
+  ticket: AdmissionTicket;
+  principal: Principal;
+  modality: Modality;
+  series: Series;
+  limited: readonly Budget[];
+}
+
+/** A request that the limits have admitted. A class: thousands of streams may be open. */
+export class Admitted implements Decision {
+  readonly admitted = true;
+  readonly requests: RateStatus;
+  readonly tokens: RateStatus;
+  readonly budgetWarning: BudgetWarning | undefined;
+  readonly #dependencies: AdmittedDependencies;
+  readonly #facts: AdmittedFacts;
+  #isSettled = false;
+  #extending: Promise<unknown> | undefined;
+
+  constructor(dependencies: AdmittedDependencies, decision: Decision, facts: AdmittedFacts) {
+    ({ requests: this.requests, tokens: this.tokens, budgetWarning: this.budgetWarning } = decision);
+    this.#dependencies = dependencies;
+    this.#facts = facts;
+  }
+
+  /**
+   * Takes more from the token limit and reserves more of the budgets, or takes nothing and returns the error for the client. One call at a
+   * time. No promise with counters in memory.
+   */
+  extend(more: Extension): ApiError | undefined | Promise<ApiError | undefined> {
+    const answer = this.#ask(more);
+    if (!(answer instanceof Promise) && answer.kind !== 'unread') return this.#refusal(answer, more);
+    const extending = this.#readAndAsk(answer, more);
+    this.#extending = extending.catch(() => {});
+    return extending;
+  }
+
+  /** Call it however the request ended. Only the first call counts. It never fails. */
+  settle(settled: Settled): void | Promise<void> {
+    if (this.#isSettled) return undefined;
+    this.#isSettled = true;
+    return this.#extending === undefined ? this.#settle(settled) : this.#extending.then(() => this.#settle(settled));
+  }
+
+  #settle({ tokens, charge }: Settled): void | Promise<void> {
+    const { counters, budgets, clock, onError } = this.#dependencies;
+    try {
+      const counted = counters.settle(this.#facts.ticket, {
+        now: clock.now(),
+        tokens,
+        charge: charge && { budgets: budgets.charged(this.#facts.principal, charge.time), nanoUsd: charge.costNanoUsd },
+      });
+      return counted instanceof Promise ? counted.catch(onError) : undefined;
+    } catch (error) {
+      onError(error);
+      return undefined;
+    }
+  }
+
+  #ask({ tokens, costNanoUsd }: Extension): ExtensionAnswer | Promise<ExtensionAnswer> {
+    const { counters, clock } = this.#dependencies;
+    const budgets = demandsOf(this.#facts.limited, costNanoUsd);
+    return counters.extend(this.#facts.ticket, { now: clock.now(), tokens, budgets });
+  }
+
+  async #readAndAsk(first: ExtensionAnswer | Promise<ExtensionAnswer>, more: Extension): Promise<ApiError | undefined> {
+    let answer = await first;
+    while (answer.kind === 'unread') {
+      await this.#dependencies.budgets.read(this.#facts.limited, answer.budgets);
+      answer = await this.#ask(more);
+    }
+    return this.#refusal(answer, more);
+  }
+
+  #refusal(
+    answer: Exclude<ExtensionAnswer, { kind: 'unread' }>,
+    { tokens, costNanoUsd }: Extension,
+  ): ApiError | undefined {
+    if (answer.kind === 'extended') return undefined;
+    const { modality, series, limited } = this.#facts;
+    return refusal(
+      { ...answer, requests: [], concurrencyExceeded: [] },
+      {
+        modality,
+        series,
+        tokens,
+        budgets: limited,
+        reserveNanoUsd: costNanoUsd,
+        now: this.#dependencies.clock.now(),
+      },
+    );
+  }
+}
 
 export interface ReservationOptions {
   admitted: Pick<Admitted, 'extend'>;
