@@ -44,7 +44,7 @@ async function remote(task: 'embedding' | 'chat' | 'cross-encoder' | 'transcript
     const answer = { language: 'english', segments: [{ ...segment, compression_ratio: 1, no_speech_prob: 0 }] };
     for (let n = 0; n < 8; n += 1) upstream?.script.push(answerJson(200, answer));
   }
-  return { ...bench.model, [Symbol.asyncDispose]: () => bench.close() };
+  return { ...bench.engine(), [Symbol.asyncDispose]: () => bench.close() };
 }
 
 engineContract('the remote engine, embedding', {

@@ -1,6 +1,5 @@
 import type { Driver } from '@baobab/core/engine/driver.ts';
 import type { TSchema } from 'typebox';
-import { remote } from './upstreams/driver.ts';
 
 const PACKAGE = '@baobab/engines';
 
@@ -17,6 +16,13 @@ export async function ifInstalled<Module>(load: () => Promise<Module>): Promise<
     throw error;
   }
 }
+
+/** Models that only upstreams run. The catalog describes them; the configuration says where they are. */
+const remote: Driver = {
+  name: 'remote',
+  tasks: { chat: {}, embedding: {}, 'cross-encoder': {}, transcription: {} },
+  settings: {},
+};
 
 const local: readonly Driver[] | undefined = (await ifInstalled(() => import('@baobab/engines/drivers.ts')))?.drivers;
 

@@ -11,6 +11,7 @@ import { callContext } from '../../../packages/core/src/engine/testing/call-cont
 import { pulled } from '../../../packages/core/src/engine/testing/pulled-generation.ts';
 import {
   createRemoteModel,
+  type RemoteCalls,
   type RemoteModel,
   type RemoteTask,
 } from '../../../packages/server/src/upstreams/remote-model.ts';
@@ -54,7 +55,7 @@ async function startSecond(): Promise<{ process: ChildProcess; url: string }> {
   throw new Error('the second Baobab did not start');
 }
 
-function remote(slug: string, task: RemoteTask, apiKey = KEY): RemoteModel {
+function remoteModel(slug: string, task: RemoteTask, apiKey = KEY): RemoteModel {
   const model = createRemoteModel({
     slug,
     version: '1',
@@ -79,6 +80,12 @@ function remote(slug: string, task: RemoteTask, apiKey = KEY): RemoteModel {
   });
   models.push(model);
   return model;
+}
+
+function remote(slug: string, task: RemoteTask): RemoteCalls {
+  using lease = remoteModel(slug, task).acquire(context(), undefined, false);
+  if (lease === undefined) throw new Error('the model has no upstream');
+  return lease.engine;
 }
 
 const context = (signal?: AbortSignal) => callContext(signal, { requestId: 'req_outer' });
@@ -155,7 +162,7 @@ describe('a second Baobab as upstream', () => {
   });
 
   it('is seen as down when it refuses our key', async () => {
-    const model = remote(CHAT, 'chat', 'wrong-key-0123456789');
+    const model = remoteModel(CHAT, 'chat', 'wrong-key-0123456789');
     await expect.poll(() => model.regions()).toEqual([]);
     expect(model.health()[0]?.lastError).toContain('401');
   });

@@ -270,13 +270,13 @@ describe('token counts', () => {
     ['openai', 4],
   ] as const)('%s: from its tokenizer if it has one, an estimate otherwise', async (kind, tokens) => {
     bench = await remoteBench({ upstreams: [{ kind }] });
-    expect(await bench.model.countTokens('one two three')).toBe(tokens);
+    expect(await bench.engine().countTokens('one two three')).toBe(tokens);
   });
 
   it('are estimated while no upstream can count', async () => {
     bench = await remoteBench({ upstreams: [{ kind: 'vllm' }] });
     await bench.upstreams[0]?.close();
-    expect(await bench.model.countTokens('one two three')).toBe(4);
-    expect(await bench.model.countTokens('你好')).toBe(2);
+    expect(await bench.engine().countTokens('one two three')).toBe(4);
+    expect(await bench.engine().countTokens('你好')).toBe(2);
   });
 });

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { EmbeddingRequest } from '../../../packages/core/src/engine/engine.ts';
-import type { RemoteEmbeddingResult } from '../../../packages/server/src/upstreams/embedding/capability.ts';
+import type { RemoteEmbeddingResult } from '../../../packages/server/src/upstreams/embedding.ts';
 import { countFakeTokens, fakeVector } from '../../fixtures/fake-encoder.ts';
 import { answerJson, type FakeHandler } from '../../fixtures/fake-upstream.ts';
 import { type BenchOptions, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
@@ -13,8 +13,9 @@ async function start(upstreams: BenchOptions['upstreams'], model: BenchOptions['
 }
 
 function embed(request: EmbeddingRequest, signal?: AbortSignal): Promise<RemoteEmbeddingResult> {
-  if (bench.model.embedding === undefined) throw new Error('not an embedding model');
-  return bench.model.embedding.embed(request, bench.context(signal === undefined ? {} : { signal }));
+  const { embedding } = bench.engine();
+  if (embedding === undefined) throw new Error('not an embedding model');
+  return embedding.embed(request, bench.context(signal === undefined ? {} : { signal }));
 }
 
 const unit = (values: readonly number[]): number[] => {

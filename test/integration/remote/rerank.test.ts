@@ -12,8 +12,9 @@ async function start(upstreams: BenchOptions['upstreams']): Promise<void> {
 }
 
 function rerank(query: string, documents: readonly string[]): Promise<RemoteRerankResult> {
-  if (bench.model.rerank === undefined) throw new Error('not a rerank model');
-  return bench.model.rerank.rerank({ query, documents }, bench.context());
+  const { rerank } = bench.engine();
+  if (rerank === undefined) throw new Error('not a rerank model');
+  return rerank.rerank({ query, documents }, bench.context());
 }
 
 const query = 'green tree';

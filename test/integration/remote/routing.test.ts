@@ -170,7 +170,7 @@ describe('counting tokens', () => {
       upstreams: [{ kind: 'vllm', settings: { maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
     });
     const first = await untilText(bench.chat(hello));
-    expect(await bench.model.countTokens('one two three')).toBe(5);
+    expect(await bench.engine().countTokens('one two three')).toBe(5);
     await first.return?.();
   });
 });
@@ -180,7 +180,7 @@ describe('regions', () => {
     upstreams: [{ settings: { region: 'kgl' } }, { settings: { region: 'fra' } }, {}],
   };
 
-  const inRegion = (region: string) => pulled(bench.model.inRegion(region).chat, hello, bench.context());
+  const inRegion = (region: string) => pulled(bench.engine(region).chat, hello, bench.context());
 
   it('are those with a healthy upstream', async () => {
     await start(twoRegions);
@@ -199,7 +199,7 @@ describe('regions', () => {
 
   it('answer 409 where the model is not served now', async () => {
     await start({ ...twoRegions, model: { healthIntervalMs: 10 } });
-    expect(() => bench.model.inRegion('mars')).toThrow(/served in: kgl, fra, local/);
+    expect(() => bench.engine('mars')).toThrow(/served in: kgl, fra, local/);
     upstream(1).behaviour.healthStatus = 500;
     await expect.poll(() => bench.model.regions()).toEqual(['kgl', 'local']);
     await expect(collect(inRegion('fra'))).rejects.toMatchObject({ code: 'region_unavailable', status: 409 });

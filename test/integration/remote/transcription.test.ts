@@ -9,8 +9,9 @@ afterEach(() => bench.close());
 async function transcribe(answer: unknown, request: Partial<TranscriptionRequest> = {}) {
   bench = await remoteBench({ upstreams: [{ kind: 'vllm' }], model: { task: 'transcription' } });
   bench.upstreams[0]?.script.push(answerJson(200, answer));
-  if (bench.model.transcription === undefined) throw new Error('not a transcription model');
-  return bench.model.transcription.transcribe({ samples: new Float32Array(32_000), ...request }, bench.context());
+  const { transcription } = bench.engine();
+  if (transcription === undefined) throw new Error('not a transcription model');
+  return transcription.transcribe({ samples: new Float32Array(32_000), ...request }, bench.context());
 }
 
 const segment = (start: number, end: number, text: string) => ({

@@ -7,7 +7,7 @@ import { createInteractiveLoad } from '../admission/interactive-load.ts';
 import { createRemoteModel, type RemoteModel, type RemoteModelOptions } from '../upstreams/remote-model.ts';
 import type { EngineRegistry, Model, ModelLease } from './registry.ts';
 
-export type { UpstreamMetrics } from '../upstreams/routing/upstream-metrics.ts';
+export type { UpstreamMetrics } from '../upstreams/routing/upstream.ts';
 
 export interface FleetServing {
   regions: readonly string[];
@@ -187,15 +187,13 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
       const elsewhere = remotes.get(nameOf(entry, version));
       const runsHere = version.source !== undefined && (regionPin === undefined || regionPin === region);
       // Configured upstreams go first. Engine processes serve when no upstream is healthy.
-      if (elsewhere !== undefined && (!runsHere || elsewhere.isHealthy())) {
-        const engine = elsewhere.inRegion(regionPin);
-        return { engine, region: regionPin ?? region, [Symbol.dispose]: elsewhere.interactive.enter(context) };
-      }
+      const lease = elsewhere?.acquire(context, regionPin, runsHere);
+      if (lease !== undefined) return lease;
       if (version.source === undefined) throw errors.modelNotServed(entry.slug, remedyOf(entry));
       if (!runsHere) throw errors.upstreamsAway(entry.slug, 'no upstream serves it at the moment');
-      const lease = acquireHere(model, context);
-      if (elsewhere === undefined || !(lease instanceof Promise)) return lease;
-      return lease.catch((error) => notHereEither(entry.slug, error));
+      const own = acquireHere(model, context);
+      if (elsewhere === undefined || !(own instanceof Promise)) return own;
+      return own.catch((error) => notHereEither(entry.slug, error));
     },
     interactiveRequests() {
       let running = interactiveHere.running;

@@ -1,5 +1,5 @@
 import type { EngineTask } from '@baobab/core/domain/model.ts';
-import type { BatchLane, ChatRequest, EngineModel } from '@baobab/core/engine/engine.ts';
+import type { BatchLane, CallContext, ChatRequest, EngineLease, EngineModel } from '@baobab/core/engine/engine.ts';
 import type { UpstreamHealth } from '@baobab/core/engine/report.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
@@ -7,18 +7,15 @@ import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { Scrub } from '@baobab/core/runtime/secret-scrubber.ts';
 import { createInteractiveLoad, type InteractiveLoad } from '../admission/interactive-load.ts';
 import { createRemoteChat } from './chat/capability.ts';
-import { createRemoteEmbedding, type RemoteEmbedding } from './embedding/capability.ts';
+import { createRemoteEmbedding, type RemoteEmbedding } from './embedding.ts';
 import { createRemoteRerank, type RemoteRerank } from './rerank.ts';
-import { createRemoteBatchLane } from './routing/batch-lane.ts';
 import { type Resolver, systemResolver } from './routing/discovery.ts';
-import { createHealthChecks } from './routing/health-check.ts';
 import { createUpstreamPool } from './routing/pool.ts';
 import { type Route, Router } from './routing/router.ts';
-import { createUpstream, upstreamAddresses } from './routing/upstream.ts';
-import type { UpstreamMetrics } from './routing/upstream-metrics.ts';
+import { createUpstream, type Upstream, type UpstreamMetrics, upstreamAddresses } from './routing/upstream.ts';
+import { createTokenCounter } from './token-counts.ts';
 import { createRemoteTranscription, type RemoteTranscription } from './transcription.ts';
 import type { UpstreamSettings } from './upstream-settings.ts';
-import { createTokenCounter } from './upstream-tokenizer.ts';
 
 export type RemoteTask = Exclude<EngineTask, 'late-interaction'>;
 
@@ -29,7 +26,12 @@ export interface RemoteCalls extends EngineModel {
   readonly transcription?: RemoteTranscription;
 }
 
-export interface RemoteModel extends RemoteCalls {
+export interface RemoteModel extends AsyncDisposable {
+  /**
+   * The model as the upstreams of a region serve it, or all of them. Undefined: none takes requests, and the model `runsHere` too. Dispose of
+   * it when the request has ended.
+   */
+  acquire(context: CallContext, region: string | undefined, runsHere: boolean): RemoteLease | undefined;
   health(): UpstreamHealth[];
   /** How many requests wait for an upstream. */
   waiting(): number;
@@ -40,8 +42,10 @@ export interface RemoteModel extends RemoteCalls {
   /** Its interactive requests, in all regions. */
   readonly interactive: InteractiveLoad;
   readonly batchLane: BatchLane;
-  /** The same model, served from this region only. It is not disposed of separately. */
-  inRegion(region?: string): RemoteCalls;
+}
+
+export interface RemoteLease extends EngineLease {
+  readonly engine: RemoteCalls;
 }
 
 export interface RemoteModelOptions {
@@ -71,26 +75,10 @@ const DISCOVERY_INTERVAL_MS = 5_000;
 
 /** A model that other servers run. It lives in the server process because all it does is wait for the network. */
 export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
-  const { slug, task, contextLength, logger, clock, metrics } = options;
+  const { slug, task, contextLength, ownRegion, logger, clock, metrics } = options;
   if (options.upstreams.length === 0) throw new Error(`The model '${slug}' has no upstreams.`);
   const modelName = `${slug}@${options.version}`;
   const addresses = upstreamAddresses(options.upstreams);
-  const router = new Router({
-    slug,
-    contextLength,
-    members: () => pool.members(),
-    logger,
-    clock,
-    queue: options.queue ?? { length: 256, timeoutMs: 120_000 },
-  });
-  metrics.addQueue(modelName, () => router.waiting());
-  const checks = createHealthChecks({
-    slug,
-    intervalMs: options.healthIntervalMs ?? HEALTH_INTERVAL_MS,
-    random: options.random ?? Math.random,
-    logger,
-    onChecked: () => router.wake(),
-  });
   const pool = createUpstreamPool({
     slug,
     upstreams: options.upstreams,
@@ -102,18 +90,22 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
         slug,
         modelName,
         address: endpoint?.address ?? addresses[index] ?? '',
-        ownRegion: options.ownRegion,
+        ownRegion,
         clock,
         metrics,
         scrub: options.scrub ?? ((text) => text),
       }),
     resolver: options.resolver ?? systemResolver,
     intervalMs: options.discoveryIntervalMs ?? DISCOVERY_INTERVAL_MS,
+    healthIntervalMs: options.healthIntervalMs ?? HEALTH_INTERVAL_MS,
+    random: options.random ?? Math.random,
+    onChecked: () => router.wake(),
     logger,
-    onJoin: checks.add,
-    onLeave: checks.remove,
   });
   const { members } = pool;
+  const queue = options.queue ?? { length: 256, timeoutMs: 120_000 };
+  const router = new Router({ slug, contextLength, members, logger, clock, queue });
+  metrics.addQueue(modelName, () => router.waiting());
   const counter = createTokenCounter({ slug, contextLength, members });
 
   const callsIn = (region: string | undefined): RemoteCalls => ({
@@ -125,26 +117,30 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
   const interactive = createInteractiveLoad(clock);
   const pinned = new Map<string, RemoteCalls>();
 
+  const isHealthy = (): boolean => members().some((upstream) => upstream.available());
+
+  function callsFor(region: string | undefined): RemoteCalls {
+    if (region === undefined) return anywhere;
+    const known = options.upstreams.some((upstream) => (upstream.region ?? ownRegion) === region);
+    if (!known) throw errors.regionUnavailable(slug, region, router.regions());
+    const calls = pinned.get(region) ?? callsIn(region);
+    pinned.set(region, calls);
+    return calls;
+  }
+
   return {
-    ...anywhere,
+    acquire(context, region, runsHere) {
+      if (runsHere && !isHealthy()) return undefined;
+      const engine = callsFor(region);
+      return { engine, region: region ?? ownRegion, [Symbol.dispose]: interactive.enter(context) };
+    },
     interactive,
-    batchLane: createRemoteBatchLane({ name: modelName, members, router, interactive, clock }),
+    batchLane: createBatchLane({ name: modelName, members, router, interactive, clock }),
     health: () => members().map((upstream) => upstream.health()),
-    isHealthy: () => members().some((upstream) => upstream.available()),
+    isHealthy,
     waiting: () => router.waiting(),
     regions: () => router.regions(),
-    inRegion(region) {
-      if (region === undefined) return anywhere;
-      const known = options.upstreams.some((upstream) => (upstream.region ?? options.ownRegion) === region);
-      if (!known) throw errors.regionUnavailable(slug, region, router.regions());
-      const calls = pinned.get(region) ?? callsIn(region);
-      pinned.set(region, calls);
-      return calls;
-    },
-    async [Symbol.asyncDispose]() {
-      checks.stop();
-      await pool.close();
-    },
+    [Symbol.asyncDispose]: pool.close,
   };
 }
 
@@ -163,4 +159,40 @@ function capability(
     case 'transcription':
       return { transcription: createRemoteTranscription(route) };
   }
+}
+
+interface BatchLaneOptions {
+  /** `slug@version` */
+  name: string;
+  members(): readonly Upstream[];
+  router: Pick<Router, 'interactiveWaits' | 'lastRefusedAt'>;
+  interactive: InteractiveLoad;
+  clock: Clock;
+}
+
+/** An upstream that refuses requests needs longer to have room again than a processor that has become idle. */
+const RECOVERY_MS = 8_000;
+/** Twice as long as the runner takes to look again. */
+const REFUSED_MS = 100;
+
+/**
+ * Batches at the upstreams of one model. Only its own interactive requests matter to them: those of other models run elsewhere. While there
+ * are some, lines take a quarter of the slots. They make more room when an interactive request has to wait or an upstream is busy.
+ */
+function createBatchLane({ name, members, router, interactive, clock }: BatchLaneOptions): BatchLane {
+  function slots(of: (upstream: Upstream) => number): number {
+    let sum = 0;
+    for (const upstream of members()) if (upstream.available()) sum += of(upstream);
+    return sum;
+  }
+  return {
+    name,
+    recoveryMs: RECOVERY_MS,
+    most(wanted) {
+      const isQuiet = !interactive.isPresent();
+      const all = slots(({ batchSlots, settings }) => (isQuiet ? batchSlots : settings.maxConcurrency));
+      return Math.max(1, Math.floor(Math.min(wanted, all) / (isQuiet ? 1 : 4)));
+    },
+    mustYield: () => router.interactiveWaits() || clock.now() - router.lastRefusedAt() < REFUSED_MS,
+  };
 }

@@ -8,7 +8,7 @@ import type { Route } from './routing/router.ts';
 import type { Learned } from './routing/upstream.ts';
 import type { UpstreamCall } from './routing/upstream-call.ts';
 import { callWithSlice, halve, type InputSlice, possibleTokens, runSplit } from './split-inputs.ts';
-import { billedTokensAtLeast } from './token-estimate.ts';
+import { billedTokensAtLeast } from './token-counts.ts';
 
 export interface RemoteRerankResult extends RerankResult {
   servedRegion: string | undefined;

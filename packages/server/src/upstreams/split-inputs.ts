@@ -6,7 +6,7 @@ import { partOf } from '@baobab/core/runtime/work.ts';
 import { UpstreamFailure } from './failure/failure.ts';
 import type { Upstream } from './routing/upstream.ts';
 import type { UpstreamCall } from './routing/upstream-call.ts';
-import { billedTokensAtLeast } from './token-estimate.ts';
+import { billedTokensAtLeast } from './token-counts.ts';
 
 /** Consecutive inputs of one request that are sent in one call. */
 export interface InputSlice<T> {

@@ -1,7 +1,8 @@
 import type { ListedModel, ModelFacts } from '../../upstreams/dialects/dialect.ts';
 import { dialectOf, UPSTREAM_KINDS, type UpstreamKind } from '../../upstreams/dialects/dialects.ts';
+import { createConnectionPool } from '../../upstreams/transport/connection-pool.ts';
+import { exchange } from '../../upstreams/transport/exchange.ts';
 import { LinkLocalError } from '../../upstreams/transport/link-local.ts';
-import { createTransport } from '../../upstreams/transport/transport.ts';
 import { type AddOptions, type ModelDraft, modalityFromName, withoutUndefined } from './draft.ts';
 import { AddError, slugFrom } from './reference.ts';
 
@@ -19,7 +20,7 @@ const isJson = (value: unknown): value is Json => typeof value === 'object' && v
 /** Follows no redirects, reads answers up to a limit, and connects to no link-local address. */
 function client(url: string, { apiKey, signal }: UpstreamConnection) {
   const base = new URL(url);
-  const transport = createTransport({ origin: base, connectTimeoutMs: TIMEOUT_MS });
+  const connections = createConnectionPool({ origin: base, connectTimeoutMs: TIMEOUT_MS });
   const headers = {
     'content-type': 'application/json',
     ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
@@ -28,7 +29,8 @@ function client(url: string, { apiKey, signal }: UpstreamConnection) {
     const ended = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(signal ? [signal] : [])]);
     ended.throwIfAborted();
     const { pathname, search } = new URL(address);
-    const running = transport.exchange(
+    const running = exchange(
+      connections,
       {
         ...(body === undefined ? { method: 'GET' } : { method: 'POST', body: JSON.stringify(body) }),
         path: pathname + search,
@@ -51,7 +53,7 @@ function client(url: string, { apiKey, signal }: UpstreamConnection) {
   const root = url.replace(/\/v1$/, '');
   return {
     call,
-    close: transport.close,
+    close: connections.close,
     /** The answer of an endpoint that only some servers have. */
     async probe(path: string, body?: object): Promise<Json | undefined> {
       const { status, json } = await call(`${root}${path}`, body).catch((error: unknown) => {

@@ -1,7 +1,7 @@
 import type { ChatEvent, TokenLogprob, TokenUsage } from '@baobab/core/engine/engine.ts';
 import { createInnerText, type InnerText } from '@baobab/core/runtime/inner-text.ts';
 import { countOf } from '../answer-fields.ts';
-import { billedTokensAtLeast } from '../token-estimate.ts';
+import { billedTokensAtLeast } from '../token-counts.ts';
 import { ToolCalls, type WireToolCall } from './tool-calls.ts';
 
 type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];
@@ -49,26 +49,6 @@ interface WireTokenLogprob {
   top_logprobs?: WireTokenLogprob[];
 }
 
-export interface ChatChunks {
-  /** Adds the events of one chunk to `out`. Returns the chunk instead if it reports a failure. */
-  read(payload: string, out: ChatEvent[]): unknown;
-  /** The same for an answer that is one piece of JSON of so many characters. */
-  readWhole(answer: unknown, characters: number, out: ChatEvent[]): unknown;
-  /** What was sent has no more tokens. */
-  mostPromptTokens: number;
-  setPromptTokens(tokens: number): void;
-  /** The upstream reported more tokens than the request and its answer can have. They are not in `usage`. */
-  readonly isOvercounted: boolean;
-  readonly usage: TokenUsage;
-  /** Whether the upstream reported the prompt's tokens. */
-  readonly promptIsCounted: boolean;
-  /** Whether the upstream reported how much of the prompt was cached. */
-  readonly cachedIsCounted: boolean;
-  readonly reason: EndReason | undefined;
-  readonly stopSequence: string | undefined;
-  readonly done: boolean;
-}
-
 /** Used until the upstream has counted. */
 interface Estimates {
   promptTokens: number;
@@ -79,17 +59,19 @@ interface Estimates {
 /** In UTF-8. */
 const MOST_CHARACTER_BYTES = 3;
 
-export const createChatChunks = (estimates: Estimates): ChatChunks => new AnswerChunks(estimates);
-
 /**
  * Turns the chunks of one answer into events and counts tokens. Runs once for each token: it parses once and copies nothing. A class,
  * because V8 makes an object with getters a hash table.
  */
-class AnswerChunks implements ChatChunks {
+export class ChatChunks {
   readonly usage: TokenUsage;
+  /** What was sent has no more tokens. */
   mostPromptTokens = Number.POSITIVE_INFINITY;
+  /** The upstream reported more tokens than the request and its answer can have. They are not in `usage`. */
   isOvercounted = false;
+  /** Whether the upstream reported the prompt's tokens. */
   promptIsCounted = false;
+  /** Whether the upstream reported how much of the prompt was cached. */
   cachedIsCounted = false;
   reason: EndReason | undefined;
   stopSequence: string | undefined;
@@ -107,6 +89,7 @@ class AnswerChunks implements ChatChunks {
     this.#mostCompletionTokens = mostCompletionTokens;
   }
 
+  /** Adds the events of one chunk to `out`. Returns the chunk instead if it reports a failure. */
   read(payload: string, out: ChatEvent[]): unknown {
     if (payload === '[DONE]') {
       this.done = true;
@@ -116,6 +99,7 @@ class AnswerChunks implements ChatChunks {
     return this.#readChunk(JSON.parse(payload), out);
   }
 
+  /** The same for an answer that is one piece of JSON of so many characters. */
   readWhole(answer: unknown, characters: number, out: ChatEvent[]): unknown {
     this.#received += characters;
     const before = out.length;

@@ -11,16 +11,14 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import { countWork } from '@baobab/core/runtime/work.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
-import { prefixKey } from '../routing/affinity.ts';
-import type { CachedTokensEstimate } from '../routing/prefix-memory.ts';
+import { type CachedTokensEstimate, prefixKey } from '../routing/prefixes.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { billedPromptTokensAtLeast } from '../token-estimate.ts';
-import { countPrompt, withRoomLeft } from '../upstream-tokenizer.ts';
-import { type ChatChunks, createChatChunks } from './answer.ts';
-import { createAnswerFilter } from './answer-filter.ts';
+import { billedPromptTokensAtLeast, countPrompt, withRoomLeft } from '../token-counts.ts';
+import { ChatChunks } from './answer.ts';
+import { AnswerFilter } from './answer-filter.ts';
 import { chatBody, isStreamed } from './request.ts';
-import { type ChatReader, createStreamReader, createWholeReader } from './stream.ts';
+import { type ChatReader, StreamReader, WholeReader } from './stream.ts';
 
 const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
 
@@ -30,7 +28,7 @@ export const createRemoteChat = (route: Route): ChatCapability => ({
 
 interface Opened {
   reader: ChatReader;
-  events: ChatEvent[] | undefined;
+  first: readonly ChatEvent[];
 }
 
 /** A class: thousands of streams may be open. */
@@ -60,9 +58,9 @@ class RoutedGeneration {
       sink.used(this.#usage(), this.#region);
       throw error;
     }
-    const [{ reader, events: firstEvents }, call] = opened;
+    const [{ reader, first }, call] = opened;
     const { usage } = reader.chunks;
-    const filter = createAnswerFilter(request, call.upstream.credentials);
+    const filter = new AnswerFilter(request, call.upstream.credentials);
     const hand = (events: readonly ChatEvent[]): boolean | Promise<boolean> => {
       const handed = handEach(filter.push(events), sink);
       return handed instanceof Promise ? handed.then(() => filter.wantsMore) : filter.wantsMore;
@@ -70,13 +68,7 @@ class RoutedGeneration {
     let failure: UpstreamFailure | undefined;
     try {
       await sink.deliver({ type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens });
-      let isWanted = firstEvents !== undefined && (await hand(firstEvents));
-      // Nearly all events come with `deliver`. What it leaves is the end of the answer, or the reason why it broke off.
-      if (isWanted) await reader.deliver(hand);
-      while (isWanted && filter.wantsMore) {
-        const events = await reader.read();
-        isWanted = events !== undefined && (await hand(events));
-      }
+      if (await hand(first)) await reader.deliver(hand);
       const held = filter.end();
       if (held.length > 0) await handEach(held, sink);
       if (!reader.chunks.promptIsCounted) {
@@ -126,7 +118,7 @@ class RoutedGeneration {
   async #attempt(call: UpstreamCall): Promise<Opened> {
     const request = this.#request;
     const { accountId, signal } = this.#context;
-    const chunks = createChatChunks({
+    const chunks = new ChatChunks({
       promptTokens: this.#estimatedPromptTokens,
       mostCompletionTokens: request.maxTokens ?? this.#route.contextLength,
     });
@@ -135,9 +127,9 @@ class RoutedGeneration {
     let reader: ChatReader | undefined;
     try {
       reader = await this.#send(call, chunks);
-      const events = await reader.read();
+      const first = await reader.first();
       if (learned.reportsCachedTokens !== false) prefixes?.remember(accountId, request);
-      return { reader, events };
+      return { reader, first };
     } catch (error) {
       reader?.close();
       // An attempt that failed before any event has used nothing.
@@ -178,7 +170,7 @@ class RoutedGeneration {
         if (isStreamed(request, call.upstream)) {
           const answer = await call.stream({ ...message, accept: 'text/event-stream' });
           this.#accepted(call, chunks);
-          return createStreamReader(answer, { call, field, chunks });
+          return new StreamReader(answer, { call, field, chunks });
         }
         this.#accepted(call, chunks);
         const answer = await call.fetchJson({
@@ -186,7 +178,7 @@ class RoutedGeneration {
           answersWhenComplete: true,
           maxAnswerBytes: longestAnswer(request, route.contextLength),
         });
-        return createWholeReader(answer, { call, field, chunks });
+        return new WholeReader(answer, { call, field, chunks });
       } catch (error) {
         const wanted =
           error instanceof UpstreamFailure && /unsupported.*max_tokens.*max_completion_tokens/is.test(error.detail);

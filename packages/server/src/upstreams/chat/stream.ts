@@ -2,24 +2,21 @@ import type { ChatEvent } from '@baobab/core/engine/engine.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import type { JsonAnswer } from '../dialects/dialect.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
-import { createSseReader, type SseReader } from '../transport/sse.ts';
+import { SseReader } from '../transport/sse.ts';
 import type { StreamedAnswer } from '../transport/stream.ts';
 import type { ChatChunks } from './answer.ts';
 
 export interface ChatReader {
   readonly chunks: ChatChunks;
-  /** Returns the next events as soon as there are any, or undefined at the end. Does not read ahead. */
-  read(): ChatEvent[] | undefined | Promise<ChatEvent[] | undefined>;
-  /**
-   * Hands over events as they arrive, until `take` returns false or none come without a `read`, which must follow. The next ones wait for
-   * the promise of `take`.
-   */
+  /** The first events, as soon as there are any: until then another upstream may take over. None: the answer has ended. */
+  first(): Promise<readonly ChatEvent[]>;
+  /** Hands over all others as they arrive, until `take` returns false. The next ones wait for the promise of `take`. */
   deliver(take: TakeEvents): Promise<void>;
   /** Keeps the connection after a whole answer, otherwise closes it. */
   close(): void;
 }
 
-export type TakeEvents = (events: ChatEvent[]) => boolean | Promise<boolean>;
+type TakeEvents = (events: readonly ChatEvent[]) => boolean | Promise<boolean>;
 
 /** For an answer that is one piece of JSON. */
 const MAX_ANSWER_LENGTH = 16 * 1024 * 1024;
@@ -30,46 +27,40 @@ export interface ChatReaderOptions {
   chunks: ChatChunks;
 }
 
-/** For an answer that arrives in one piece. */
-export function createWholeReader(
-  { json, characters }: JsonAnswer,
-  { call, field, chunks }: ChatReaderOptions,
-): ChatReader {
-  let isRead = false;
-  const read = (): ChatEvent[] | undefined => {
-    if (isRead) return undefined;
-    isRead = true;
-    const out: ChatEvent[] = [];
-    const reported = chunks.readWhole(json, characters, out);
+/** An answer that arrived in one piece. */
+export class WholeReader implements ChatReader {
+  readonly chunks: ChatChunks;
+  readonly #events: ChatEvent[] = [];
+
+  constructor({ json, characters }: JsonAnswer, { call, field, chunks }: ChatReaderOptions) {
+    this.chunks = chunks;
+    const reported = chunks.readWhole(json, characters, this.#events);
     if (reported !== undefined) throw call.reported(statusOf(reported), reported, field);
     if (chunks.reason === undefined) throw call.malformed('the answer has no choice that ended');
-    return out;
-  };
-  return {
-    chunks,
-    read,
-    deliver: async () => {},
-    close() {},
-  };
+  }
+
+  async first(): Promise<readonly ChatEvent[]> {
+    return this.#events;
+  }
+
+  async deliver(): Promise<void> {}
+
+  close(): void {}
 }
 
-/** For an answer that is read as it arrives. */
-export const createStreamReader = (answer: StreamedAnswer, options: ChatReaderOptions): ChatReader =>
-  new StreamReader(answer, options);
-
-/** A class, as the answer itself: an object with a closure for every method would be several times as large. */
-class StreamReader implements ChatReader {
+/** An answer that is read as it arrives. A class, as the answer itself: an object with a closure for every method would be several times as large. */
+export class StreamReader implements ChatReader {
   readonly chunks: ChatChunks;
   readonly #answer: StreamedAnswer;
   readonly #call: UpstreamCall;
   readonly #field: FieldPath;
   /** An upstream that cannot stream answers with plain JSON. */
   readonly #isWhole: boolean;
-  readonly #source: SseReader;
+  readonly #source: Pick<SseReader, 'push' | 'end'>;
   #atEnd = false;
   /** Events were handed over. Before, another upstream may still take over. */
   #hasBegun = false;
-  /** Thrown by the next read: the events that came with it go first. */
+  /** Thrown at the end: the events that came with it go first. */
   #failure: Error | undefined;
 
   constructor(answer: StreamedAnswer, { call, field, chunks }: ChatReaderOptions) {
@@ -78,38 +69,31 @@ class StreamReader implements ChatReader {
     this.#call = call;
     this.#field = field;
     this.#isWhole = String(answer.headers['content-type']).startsWith('application/json');
-    this.#source = this.#isWhole ? wholeBody() : createSseReader();
+    this.#source = this.#isWhole ? wholeBody() : new SseReader();
   }
 
-  async read(): Promise<ChatEvent[] | undefined> {
-    const { chunks } = this;
-    const out: ChatEvent[] = [];
-    if (this.#failure !== undefined) throw this.#failure;
-    try {
-      while (out.length === 0 && !this.#atEnd && !chunks.done) {
-        const next = this.#answer.read();
-        this.#take(next instanceof Promise ? await next : next, out);
-      }
-    } catch (error) {
-      this.#failAfter(out, error);
-    }
+  async first(): Promise<readonly ChatEvent[]> {
+    const events = await this.#next();
     this.#hasBegun = true;
-    if (out.length > 0) return out;
-    if (chunks.reason === undefined && !chunks.done) throw this.#call.malformed('the answer ended too early');
-    return undefined;
+    if (events.length === 0) this.#checkEnd();
+    return events;
   }
 
   // Not an async function: its frame would stay in memory as long as the stream is open.
   deliver(take: TakeEvents): Promise<void> {
-    const { chunks } = this;
-    if (this.#atEnd || chunks.done) return Promise.resolve();
+    let isWanted = true;
+    const mayContinue = (more: boolean): boolean => {
+      isWanted = more;
+      return more && this.#hasMore;
+    };
     // Runs for every token, in the same turn of the event loop as the read of the socket.
-    return this.#answer.deliver((text) => {
+    const takeText = (text: string): boolean | Promise<boolean> => {
       const events = this.#eventsOf(text);
-      const isWanted = events.length === 0 || take(events);
-      const mayContinue = () => !chunks.done && this.#failure === undefined;
-      return isWanted instanceof Promise ? isWanted.then((more) => more && mayContinue()) : isWanted && mayContinue();
-    });
+      const more = events.length === 0 || take(events);
+      return more instanceof Promise ? more.then(mayContinue) : mayContinue(more);
+    };
+    const delivered = this.#hasMore ? this.#answer.deliver(takeText) : Promise.resolve();
+    return delivered.then(() => (isWanted ? this.#finish(take) : undefined));
   }
 
   close(): void {
@@ -118,7 +102,38 @@ class StreamReader implements ChatReader {
     else this.#answer.abort();
   }
 
-  #eventsOf(text: string): ChatEvent[] {
+  get #hasMore(): boolean {
+    return !this.#atEnd && !this.chunks.done && this.#failure === undefined;
+  }
+
+  /** What came at the end without a line break behind it, or the reason why the answer broke off. */
+  async #finish(take: TakeEvents): Promise<void> {
+    const events = await this.#next();
+    if (events.length === 0 || (await take(events))) this.#checkEnd();
+  }
+
+  #checkEnd(): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.chunks.reason === undefined && !this.chunks.done) throw this.#call.malformed('the answer ended too early');
+  }
+
+  /** None: at the end. */
+  async #next(): Promise<readonly ChatEvent[]> {
+    let events: readonly ChatEvent[] = [];
+    while (events.length === 0 && this.#hasMore) {
+      let text: string | undefined;
+      try {
+        const next = this.#answer.read();
+        text = next instanceof Promise ? await next : next;
+      } catch (error) {
+        throw this.#call.failureOf(error);
+      }
+      events = this.#eventsOf(text);
+    }
+    return events;
+  }
+
+  #eventsOf(text: string | undefined): readonly ChatEvent[] {
     const out: ChatEvent[] = [];
     try {
       this.#take(text, out);
@@ -169,7 +184,7 @@ function statusOf(reported: unknown): number {
   return /invalid_request_error|BadRequest|validation/i.test(text) ? 400 : 500;
 }
 
-function wholeBody(): SseReader {
+function wholeBody(): Pick<SseReader, 'push' | 'end'> {
   let whole = '';
   return {
     push(text: string): string[] {

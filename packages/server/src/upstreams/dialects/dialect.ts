@@ -8,7 +8,7 @@ import type {
   ToolDefinition,
 } from '@baobab/core/engine/engine.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
-import type { Embedded } from '../embedding/answer.ts';
+import type { Embedded } from '../answer-fields.ts';
 
 export interface Route {
   /** `api`: under the configured base address. `root`: beside its `/v1`, where servers keep their own routes. */

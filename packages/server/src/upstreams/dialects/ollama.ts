@@ -1,8 +1,7 @@
 import type { ChatMessage, ChatRequest, ToolChoice, ToolDefinition } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import { countOf, fieldsOf, sizeOf } from '../answer-fields.ts';
+import { countOf, embeddingsOf, fieldsOf, sizeOf, vectorOf } from '../answer-fields.ts';
 import { commonReasoning, wireTool } from '../chat/wire.ts';
-import { embeddingsOf, vectorOf } from '../embedding/answer.ts';
 import type { BeforeChat, Dialect, ListedModel, ModelFacts, Probe } from './dialect.ts';
 import { openai } from './openai.ts';
 

@@ -1,6 +1,5 @@
-import { countOf, fieldsOf } from '../answer-fields.ts';
+import { countOf, embeddingsOf, fieldsOf, vectorOf } from '../answer-fields.ts';
 import { wireToolChoice } from '../chat/wire.ts';
-import { embeddingsOf, vectorOf } from '../embedding/answer.ts';
 import type { Dialect, Route } from './dialect.ts';
 
 /** Small enough that a large request spreads over several upstreams. */

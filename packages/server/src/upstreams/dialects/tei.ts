@@ -1,6 +1,5 @@
-import { countOf, fieldsOf, sizeOf } from '../answer-fields.ts';
+import { countOf, embeddingsOf, fieldsOf, sizeOf, vectorOf } from '../answer-fields.ts';
 import { commonReasoning } from '../chat/wire.ts';
-import { embeddingsOf, vectorOf } from '../embedding/answer.ts';
 import type { Dialect } from './dialect.ts';
 import { openai } from './openai.ts';
 

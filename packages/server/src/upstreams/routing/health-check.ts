@@ -1,6 +1,7 @@
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { Route } from '../dialects/dialect.ts';
 import { MODELS } from '../dialects/openai.ts';
+import { stream } from '../transport/stream.ts';
 import type { Upstream } from './upstream.ts';
 
 const CHECK_TIMEOUT_MS = 5_000;
@@ -13,7 +14,7 @@ const isAlive = (status: number): boolean => status < 400 || status === 404 || s
 async function get(upstream: Upstream, route: Route, stopped: AbortSignal) {
   const signal = AbortSignal.any([stopped, AbortSignal.timeout(CHECK_TIMEOUT_MS)]);
   const request = { method: 'GET' as const, path: upstream.path(route), headers: upstream.authorization };
-  const running = upstream.transport.stream(request);
+  const running = stream(upstream.connections, request);
   const stop = () => running.abort(signal.reason);
   signal.addEventListener('abort', stop, { once: true });
   const answer = await running.answer;

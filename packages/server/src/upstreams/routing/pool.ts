@@ -1,9 +1,10 @@
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { UpstreamSettings } from '../upstream-settings.ts';
 import { type Endpoint, findEndpoints, type Resolver } from './discovery.ts';
+import { createHealthChecks } from './health-check.ts';
 import type { Upstream } from './upstream.ts';
 
-/** The servers that run one model: those with a fixed address, and those that DNS names at the moment. */
+/** The servers that run one model, and checks of their health: those with a fixed address, and those that DNS names at the moment. */
 export interface UpstreamPool {
   members(): readonly Upstream[];
   close(): Promise<void>;
@@ -15,15 +16,18 @@ export interface UpstreamPoolDependencies {
   create(settings: UpstreamSettings, index: number, endpoint?: Endpoint): Upstream;
   resolver: Resolver;
   intervalMs: number;
+  healthIntervalMs: number;
+  random(): number;
   logger: Pick<Logger, 'info' | 'warn'>;
-  onJoin(upstream: Upstream): void;
-  onLeave(upstream: Upstream): void;
+  /** Called after each health check. */
+  onChecked(): void;
 }
 
 const IDLE_CHECK_MS = 250;
 
 export function createUpstreamPool(dependencies: UpstreamPoolDependencies): UpstreamPool {
-  const { slug, create, resolver, intervalMs, logger, onJoin, onLeave } = dependencies;
+  const { slug, create, resolver, intervalMs, healthIntervalMs, random, logger, onChecked } = dependencies;
+  const checks = createHealthChecks({ slug, intervalMs: healthIntervalMs, random, logger, onChecked });
   const fixed: Upstream[] = [];
   /** By the place of their settings and their address. */
   const found = new Map<number, Map<string, Upstream>>();
@@ -52,7 +56,7 @@ export function createUpstreamPool(dependencies: UpstreamPoolDependencies): Upst
       if (addresses.has(address)) continue;
       known.delete(address);
       logger.info({ model: slug, upstream: address }, 'upstream has left');
-      onLeave(upstream);
+      checks.remove(upstream);
       const left = drain(upstream).finally(() => leaving.delete(left));
       leaving.add(left);
     }
@@ -61,7 +65,7 @@ export function createUpstreamPool(dependencies: UpstreamPoolDependencies): Upst
       const upstream = create(settings, index, endpoint);
       known.set(endpoint.address, upstream);
       logger.info({ model: slug, upstream: endpoint.address }, 'upstream has joined');
-      onJoin(upstream);
+      checks.add(upstream);
     }
     refresh();
   }
@@ -101,7 +105,7 @@ export function createUpstreamPool(dependencies: UpstreamPoolDependencies): Upst
     }
     const upstream = create(settings, index);
     fixed.push(upstream);
-    onJoin(upstream);
+    checks.add(upstream);
   }
   refresh();
 
@@ -109,6 +113,7 @@ export function createUpstreamPool(dependencies: UpstreamPoolDependencies): Upst
     members: () => members,
     async close() {
       isClosed = true;
+      checks.stop();
       for (const timer of timers) clearTimeout(timer);
       for (const upstream of members) upstream.close();
       await Promise.all(leaving);

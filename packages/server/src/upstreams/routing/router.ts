@@ -8,7 +8,7 @@ import { createFairShares, type FairShares } from '../../admission/fair-shares.t
 import { UpstreamFailure } from '../failure/failure.ts';
 
 import type { Upstream } from './upstream.ts';
-import { createUpstreamCall, type UpstreamCall } from './upstream-call.ts';
+import { UpstreamCall } from './upstream-call.ts';
 import { type RequestHistory, UpstreamChoice } from './upstream-choice.ts';
 
 export interface RouterDependencies {
@@ -176,7 +176,7 @@ export class Router {
     this.#shares.started(context);
     const end = this.#waiting.begin(context);
     upstream.breaker.begin(context.accountId);
-    return createUpstreamCall({
+    return new UpstreamCall({
       upstream,
       context,
       slug: this.#slug,

@@ -5,30 +5,10 @@ import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import type { JsonAnswer, UpstreamRequest } from '../dialects/dialect.ts';
 import { failureFromAnswer } from '../failure/error-answer.ts';
 import { failureFromTransport, malformedAnswer, UpstreamFailure } from '../failure/failure.ts';
-import type { WholeAnswer } from '../transport/exchange.ts';
-import type { StreamedAnswer } from '../transport/stream.ts';
+import { exchange, type WholeAnswer } from '../transport/exchange.ts';
+import { type StreamedAnswer, stream } from '../transport/stream.ts';
 import { NOT_WATCHED, type Timed } from './deadlines.ts';
 import type { Upstream } from './upstream.ts';
-
-/** One request's use of one upstream. It holds one of the upstream's slots until it is released. */
-export interface UpstreamCall {
-  readonly upstream: Upstream;
-  /** Sends a request and resolves when a successful answer begins. Rejects with an `UpstreamFailure`. */
-  stream(request: UpstreamRequest): Promise<StreamedAnswer>;
-  /** Sends a request and reads the whole answer. Rejects with an `UpstreamFailure`. */
-  fetchJson(request: UpstreamRequest): Promise<JsonAnswer>;
-  /** The first bytes of the answer's body are here: from now on only the total timeout applies. */
-  answerBegan(): void;
-  /** Finds out why reading an answer failed: a timeout, the caller or the connection. */
-  failureOf(error: unknown): UpstreamFailure;
-  /** For an error that the upstream sent inside an answer. */
-  reported(status: number, body: unknown, field: FieldPath): UpstreamFailure;
-  malformed(detail: string): UpstreamFailure;
-  /** The answer has token counts that are not possible. */
-  overcounted(): void;
-  /** Frees the slot. Only the first call has an effect. */
-  release(failure?: UpstreamFailure): void;
-}
 
 export interface UpstreamCallDependencies {
   upstream: Upstream;
@@ -45,11 +25,11 @@ const MAX_JSON_BYTES = 256 * 1024 * 1024;
 
 const isGood = (status: number): boolean => status >= 200 && status < 300;
 
-export const createUpstreamCall = (dependencies: UpstreamCallDependencies): UpstreamCall =>
-  new RunningCall(dependencies);
-
-/** A class: every open stream has one, and with a closure for every method it would be several times as large. */
-class RunningCall implements UpstreamCall, Timed {
+/**
+ * One request's use of one upstream. It holds one of the upstream's slots until it is released. A class: every open stream has one, and with a
+ * closure for every method it would be several times as large.
+ */
+export class UpstreamCall implements Timed {
   index = NOT_WATCHED;
   readonly upstream: Upstream;
   readonly #dependencies: UpstreamCallDependencies;
@@ -69,9 +49,10 @@ class RunningCall implements UpstreamCall, Timed {
     context.signal.addEventListener('abort', this.#onAbort, { once: true });
   }
 
+  /** Sends a request and resolves when a successful answer begins. Rejects with an `UpstreamFailure`. */
   async stream(request: UpstreamRequest): Promise<StreamedAnswer> {
     try {
-      const running = this.upstream.transport.stream(this.#prepare(request));
+      const running = stream(this.upstream.connections, this.#prepare(request));
       this.#running = running;
       const answer = await running.answer;
       if (isGood(answer.status)) return answer;
@@ -85,15 +66,16 @@ class RunningCall implements UpstreamCall, Timed {
     }
   }
 
+  /** Sends a request and reads the whole answer. Rejects with an `UpstreamFailure`. */
   async fetchJson(request: UpstreamRequest): Promise<JsonAnswer> {
     try {
-      const exchange = this.upstream.transport.exchange(this.#prepare(request), {
+      const running = exchange(this.upstream.connections, this.#prepare(request), {
         onHead: () => this.answerBegan(),
         maxBytes: (status) => (isGood(status) ? (request.maxAnswerBytes ?? MAX_JSON_BYTES) : MAX_ERROR_BYTES),
         tooLong: (limit) => this.#tooLong(limit),
       });
-      this.#running = exchange;
-      const answer = await exchange.answer;
+      this.#running = running;
+      const answer = await running.answer;
       if (!isGood(answer.status)) throw this.#errorAnswer(answer, request.field);
       const json = parseJson(this.upstream.scrubAnswer(answer.text));
       if (json === undefined) throw this.malformed('an answer is not JSON');
@@ -103,10 +85,12 @@ class RunningCall implements UpstreamCall, Timed {
     }
   }
 
+  /** The first bytes of the answer's body are here: from now on only the total timeout applies. */
   answerBegan(): void {
     this.#firstByteDueAt = Number.POSITIVE_INFINITY;
   }
 
+  /** Finds out why reading an answer failed: a timeout, the caller or the connection. */
   failureOf(error: unknown): UpstreamFailure {
     if (error instanceof UpstreamFailure) return error;
     const { context, slug } = this.#dependencies;
@@ -125,6 +109,7 @@ class RunningCall implements UpstreamCall, Timed {
     return failureFromTransport(error, slug);
   }
 
+  /** For an error that the upstream sent inside an answer. */
   reported(status: number, body: unknown, field: FieldPath): UpstreamFailure {
     const clean: unknown = JSON.parse(this.upstream.scrub(JSON.stringify(body)));
     return failureFromAnswer(status, clean, this.#facts(field));
@@ -134,10 +119,12 @@ class RunningCall implements UpstreamCall, Timed {
     return malformedAnswer(this.upstream.scrub(detail), this.#dependencies.slug);
   }
 
+  /** The answer has token counts that are not possible. */
   overcounted(): void {
     this.#dependencies.onOvercount();
   }
 
+  /** Frees the slot. Only the first call has an effect. */
   release(failure?: UpstreamFailure): void {
     if (this.#isReleased) return;
     this.#isReleased = true;

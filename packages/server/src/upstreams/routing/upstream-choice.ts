@@ -2,7 +2,7 @@ import type { CallContext } from '@baobab/core/engine/engine.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FairShares } from '../../admission/fair-shares.ts';
-import { chooseByPrefix } from './affinity.ts';
+import { chooseByPrefix } from './prefixes.ts';
 import type { Upstream } from './upstream.ts';
 
 /** What has happened to one request so far. */

@@ -1,16 +1,42 @@
+import type { UpstreamFailureKind } from '@baobab/core/domain/attempts.ts';
 import type { UpstreamHealth } from '@baobab/core/engine/report.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import { createSecretScrubber, type Scrub } from '@baobab/core/runtime/secret-scrubber.ts';
 import { allButAQuarter } from '../../admission/slots.ts';
 import type { Dialect, Route } from '../dialects/dialect.ts';
 import { dialectOf } from '../dialects/dialects.ts';
-import { createTransport, type Transport } from '../transport/transport.ts';
+import { type ConnectionPool, createConnectionPool } from '../transport/connection-pool.ts';
 import type { UpstreamSettings } from '../upstream-settings.ts';
 import { type Breaker, createBreaker } from './breaker.ts';
 import { Deadlines } from './deadlines.ts';
 import { type Endpoint, fixedLookup } from './discovery.ts';
-import { createPrefixMemory, type PrefixMemory } from './prefix-memory.ts';
-import type { UpstreamMetrics, UpstreamRecorder } from './upstream-metrics.ts';
+import { createPrefixMemory, type PrefixMemory } from './prefixes.ts';
+
+export interface UpstreamLabels {
+  /** `slug@version` */
+  model: string;
+  /** Host and port, without credentials. */
+  upstream: string;
+}
+
+/** Counts what happens at one upstream. */
+export interface UpstreamRecorder {
+  /** A call has ended. */
+  finished(outcome: 'ok' | UpstreamFailureKind, seconds: number): void;
+  /** This upstream was called because an earlier attempt had failed. */
+  retried(): void;
+  /** An answer had token counts that are not possible. */
+  overcounted(): void;
+  /** The upstream is no longer used. */
+  removed(): void;
+}
+
+export interface UpstreamMetrics {
+  /** Called once for each upstream. `health` is read whenever the metrics are collected. */
+  addUpstream(labels: UpstreamLabels, health: () => UpstreamHealth): UpstreamRecorder;
+  /** Called once for each model. */
+  addQueue(model: string, waiting: () => number): void;
+}
 
 /** What an upstream's answers have shown, beyond its configuration. */
 export interface Learned {
@@ -47,7 +73,7 @@ export interface Upstream {
   hasRoom(): boolean;
   load(): number;
   path(route: Route): string;
-  readonly transport: Transport;
+  readonly connections: ConnectionPool;
   /** Deadlines of its running calls. */
   readonly deadlines: Deadlines;
   readonly authorization: Record<string, string>;
@@ -93,7 +119,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
   const dialect = dialectOf(settings.kind);
   const apiPath = base.pathname.replace(/\/+$/, '');
   const rootPath = apiPath.replace(/\/v1$/, '');
-  const transport = createTransport({
+  const connections = createConnectionPool({
     origin: base,
     connectTimeoutMs: settings.connectTimeoutMs,
     allowLinkLocal: settings.allowLinkLocal,
@@ -141,7 +167,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     hasRoom: () => upstream.inFlight < settings.maxConcurrency,
     load: () => upstream.inFlight / weight,
     path: ({ base: where, route }) => (where === 'api' ? apiPath : rootPath) + route,
-    transport,
+    connections,
     deadlines: new Deadlines(),
     authorization: settings.apiKey === undefined ? {} : { authorization: `Bearer ${settings.apiKey}` },
     scrub: (text) => dependencies.scrub(scrubOwn(text)),
@@ -165,7 +191,7 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     }),
     close() {
       recorder.removed();
-      transport.close();
+      connections.close();
       upstream.deadlines.close();
     },
   };

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { createAnswerParser } from './answer-parser.ts';
+import { AnswerParser } from './answer-parser.ts';
 
 /** Parses the pieces as if they came from a connection, and returns what the sink saw. */
 function read(pieces: readonly string[], { ends = false } = {}) {
   const seen = { heads: 0, status: 0, headers: {} as Readonly<Record<string, string>>, keepMs: -1, body: '', ends: 0 };
-  const parser = createAnswerParser({
+  const parser = new AnswerParser({
     onHead({ status, headers, keepMs }) {
       Object.assign(seen, { heads: seen.heads + 1, status, headers, keepMs });
     },

@@ -7,16 +7,6 @@ export interface AnswerSink {
   onEnd(): void;
 }
 
-/** Parses the answers on one connection, one after the other. */
-export interface AnswerParser {
-  /** Returns true if there are bytes that belong to no answer. After a `MalformedAnswer` the parser cannot be used. */
-  push(bytes: Buffer): boolean;
-  /** The other side has closed the connection, which ends some answers. */
-  end(): void;
-  /** A request was sent: the next bytes start its answer. */
-  expect(): void;
-}
-
 const HEAD_END = '\r\n\r\n';
 const LINE_END = '\r\n';
 const MAX_HEAD_BYTES = 65_536;
@@ -27,12 +17,11 @@ type State = 'idle' | 'head' | 'length' | 'close' | 'chunk-size' | 'chunk' | 'ch
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** Engines mostly send the same head, so `parse` may be a cache. */
-export const createAnswerParser = (sink: AnswerSink, parse: (text: string) => AnswerHead = parseHead): AnswerParser =>
-  new ConnectionParser(sink, parse);
-
-/** A class: every connection has one, and with a closure for every step it would be several times as large. */
-class ConnectionParser implements AnswerParser {
+/**
+ * Parses the answers on one connection, one after the other. Engines mostly send the same head, so `parse` may be a cache. A class: every
+ * connection has one, and with a closure for every step it would be several times as large.
+ */
+export class AnswerParser {
   readonly #sink: AnswerSink;
   readonly #parse: (text: string) => AnswerHead;
   #state: State = 'idle';
@@ -43,11 +32,12 @@ class ConnectionParser implements AnswerParser {
   #bytes: Buffer = NO_BYTES;
   #at = 0;
 
-  constructor(sink: AnswerSink, parse: (text: string) => AnswerHead) {
+  constructor(sink: AnswerSink, parse: (text: string) => AnswerHead = parseHead) {
     this.#sink = sink;
     this.#parse = parse;
   }
 
+  /** Returns true if there are bytes that belong to no answer. After a `MalformedAnswer` the parser cannot be used. */
   push(bytes: Buffer): boolean {
     this.#bytes = bytes;
     this.#at = 0;
@@ -56,10 +46,12 @@ class ConnectionParser implements AnswerParser {
     return this.#at < bytes.length;
   }
 
+  /** The other side has closed the connection, which ends some answers. */
   end(): void {
     if (this.#state === 'close') this.#finish();
   }
 
+  /** A request was sent: the next bytes start its answer. */
   expect(): void {
     this.#state = 'head';
   }

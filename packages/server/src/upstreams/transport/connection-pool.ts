@@ -1,5 +1,5 @@
 import { type AnswerHead, parseHead } from './answer-head.ts';
-import { type Connection, type ConnectionOptions, openConnection, type Receiver } from './connection.ts';
+import { Connection, type ConnectionOptions, type Receiver } from './connection.ts';
 
 export interface HttpRequest {
   method: 'GET' | 'POST';
@@ -92,7 +92,7 @@ export function createConnectionPool({
       all.set(last.connection, now - last.since);
       return last.connection;
     }
-    const opened = openConnection(connectionOptions);
+    const opened = new Connection(connectionOptions);
     all.set(opened, 0);
     return opened;
   }

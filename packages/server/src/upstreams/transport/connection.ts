@@ -1,7 +1,7 @@
 import { connect as connectTcp, isIP, type LookupFunction, Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { AnswerHead } from './answer-head.ts';
-import { type AnswerParser, type AnswerSink, createAnswerParser } from './answer-parser.ts';
+import { AnswerParser, type AnswerSink } from './answer-parser.ts';
 import { isLinkLocal, LinkLocalError, withoutLinkLocal } from './link-local.ts';
 
 export interface ConnectionOptions {
@@ -22,16 +22,6 @@ export interface Receiver extends AnswerSink {
   onFailure(error: Error): void;
 }
 
-/** One kept-alive connection, for one request at a time. */
-export interface Connection {
-  send(head: string, body: string | Buffer, receiver: Receiver): void;
-  /** Stops reading, so that the other side waits. What has been read already still arrives. */
-  pause(): void;
-  resume(): void;
-  /** Fails the running request, if there is one. */
-  destroy(reason: Error): void;
-}
-
 /** Bodies up to this length are written together with the head. */
 const SMALL_BODY_LENGTH = 16_384;
 const TCP_KEEP_ALIVE_MS = 60_000;
@@ -40,10 +30,8 @@ const buffer = Buffer.alloc(65_536);
 
 const coded = (message: string, code: string): Error => Object.assign(new Error(message), { code });
 
-export const openConnection = (options: ConnectionOptions): Connection => new SocketConnection(options);
-
-/** A class, as its parser: with closures it would be several times as large. */
-class SocketConnection implements Connection, AnswerSink {
+/** One kept-alive connection, for one request at a time. A class, as its parser: with closures it would be several times as large. */
+export class Connection implements AnswerSink {
   readonly #options: ConnectionOptions;
   readonly #parser: AnswerParser;
   readonly #socket: Socket;
@@ -55,7 +43,7 @@ class SocketConnection implements Connection, AnswerSink {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.#parser = createAnswerParser(this, options.parseHead);
+    this.#parser = new AnswerParser(this, options.parseHead);
     this.#socket = openSocket(options, (bytes) => this.#read(bytes));
     this.#connecting = setTimeout(
       () => this.destroy(coded(`no connection within ${options.connectTimeoutMs} ms`, 'ETIMEDOUT')),
@@ -85,6 +73,7 @@ class SocketConnection implements Connection, AnswerSink {
     this.#socket.uncork();
   }
 
+  /** Stops reading, so that the other side waits. What has been read already still arrives. */
   pause(): void {
     this.#socket.pause();
   }
@@ -93,6 +82,7 @@ class SocketConnection implements Connection, AnswerSink {
     this.#socket.resume();
   }
 
+  /** Fails the running request, if there is one. */
   destroy(reason: Error): void {
     this.#drop(reason, false);
   }

@@ -1,8 +1,9 @@
 import type { LookupFunction } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { startLocalServer } from '../../catalog/adding/testing/local-server.ts';
+import { createConnectionPool } from './connection-pool.ts';
+import { exchange } from './exchange.ts';
 import { isLinkLocal, LinkLocalError } from './link-local.ts';
-import { createTransport } from './transport.ts';
 
 it.each([
   ['169.254.169.254', true],
@@ -29,12 +30,12 @@ const resolvesTo =
   };
 
 async function ask(origin: string, lookup: LookupFunction | undefined, allowLinkLocal = false) {
-  const transport = createTransport({ origin: new URL(origin), connectTimeoutMs: 200, lookup, allowLinkLocal });
+  const connections = createConnectionPool({ origin: new URL(origin), connectTimeoutMs: 200, lookup, allowLinkLocal });
   const limits = { maxBytes: () => 1_000, tooLong: () => new Error('too long') };
   try {
-    return (await transport.exchange({ method: 'GET', path: '/', headers: {} }, limits).answer).status;
+    return (await exchange(connections, { method: 'GET', path: '/', headers: {} }, limits).answer).status;
   } finally {
-    transport.close();
+    connections.close();
   }
 }
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createSseReader } from './sse.ts';
+import { SseReader } from './sse.ts';
 import { TextPieces } from './stream.ts';
 
 const parse = (...pieces: (string | Uint8Array)[]): string[] => {
-  const reader = createSseReader();
+  const reader = new SseReader();
   const text = new TextPieces();
   return [
     ...pieces.flatMap((piece) => reader.push(text.add(Buffer.from(piece)))),
@@ -15,14 +15,14 @@ const parse = (...pieces: (string | Uint8Array)[]): string[] => {
 
 describe('the event stream reader', () => {
   it('returns each event as soon as its empty line arrives', () => {
-    const reader = createSseReader();
+    const reader = new SseReader();
     expect(reader.push('data: {"a":1}\n\ndata: {"b"')).toEqual(['{"a":1}']);
     expect(reader.push(':2}\n')).toEqual([]);
     expect(reader.push('\n')).toEqual(['{"b":2}']);
   });
 
   it('goes on after plain events with anything else', () => {
-    const reader = createSseReader();
+    const reader = new SseReader();
     expect(reader.push('data: a\n\ndata: b\n\n')).toEqual(['a', 'b']);
     expect(reader.push('data: c\ndata: d\n\n: ping\n\n')).toEqual(['c\nd']);
     expect(reader.push('data: e\n\ndata: f')).toEqual(['e']);
@@ -61,7 +61,7 @@ describe('the event stream reader', () => {
   });
 
   it('rejects a data line that never ends', () => {
-    const reader = createSseReader();
+    const reader = new SseReader();
     reader.push('data: ');
     const piece = 'x'.repeat(1024 * 1024);
     expect(() => {
@@ -70,7 +70,7 @@ describe('the event stream reader', () => {
   });
 
   it('drops an unknown field without keeping it', () => {
-    const reader = createSseReader();
+    const reader = new SseReader();
     const piece = 'x'.repeat(1024 * 1024);
     for (let i = 0; i < 6; i++) expect(reader.push(piece)).toEqual([]);
     expect(reader.push('\ndata: next\n\n')).toEqual(['next']);

@@ -3,13 +3,6 @@ import { createParser, type EventSourceParser } from 'eventsource-parser';
 /** Far above any chunk of a chat answer: a line that never ends must not fill the memory. */
 const MAX_EVENT_CHARACTERS = 4 * 1024 * 1024;
 
-export interface SseReader {
-  /** Returns the data of every event that this text completes. */
-  push(text: string): string[];
-  /** Returns the data of a last event without its empty line. */
-  end(): string[];
-}
-
 const NONE: string[] = [];
 const FIELD = 'data: ';
 const LINE_FEED = 10;
@@ -27,17 +20,17 @@ function plainEvents(text: string): string[] | undefined {
   return events;
 }
 
-export const createSseReader = (): SseReader => new EventReader();
-
 /** Most streams are plain events in whole pieces. The parser takes over at the first piece of another kind: it needs 2 KB for each stream. */
-class EventReader implements SseReader {
+export class SseReader {
   #parser: EventSourceParser | undefined;
   #events: string[] = NONE;
 
+  /** Returns the data of every event that this text completes. */
   push(text: string): string[] {
     return (this.#parser === undefined ? plainEvents(text) : undefined) ?? this.#parse(text);
   }
 
+  /** Returns the data of a last event without its empty line. */
   end(): string[] {
     return this.#parser === undefined ? NONE : this.#parse('\n\n');
   }

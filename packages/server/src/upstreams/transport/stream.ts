@@ -3,24 +3,6 @@ import type { AnswerHead } from './answer-head.ts';
 import type { Connection, Receiver } from './connection.ts';
 import type { ConnectionPool, HttpRequest } from './connection-pool.ts';
 
-export interface StreamedAnswer {
-  readonly status: number;
-  readonly headers: AnswerHead['headers'];
-  /** The next text, or undefined at the end. A promise only while there is none. One call at a time. */
-  read(): string | undefined | Promise<string | undefined>;
-  /**
-   * Hands over each text as it arrives, without a promise for each. Resolves when `take` returns false, or when `read` has only the end
-   * or a failure left; rejects with what `take` throws. While a promise of `take` is pending, it gets nothing.
-   */
-  deliver(take: TakeText): Promise<void>;
-  /** The whole body, or undefined if it has more than `maxLength` characters. */
-  text(maxLength: number): Promise<string | undefined>;
-  /** Discards the rest so that the connection can be used again. */
-  drain(): void;
-  /** Closes the connection. */
-  abort(): void;
-}
-
 /** Returns whether it wants more. */
 type TakeText = (text: string) => boolean | Promise<boolean>;
 
@@ -40,13 +22,13 @@ const DRAIN_MS = 2_000;
 /** Sends one request and reads its answer as it arrives, with back pressure. */
 export function stream(pool: Pick<ConnectionPool, 'send'>, request: HttpRequest): RunningStream {
   const opening = Promise.withResolvers<StreamedAnswer>();
-  const incoming = new IncomingAnswer(opening);
+  const incoming = new StreamedAnswer(opening);
   incoming.connection = pool.send(request, incoming);
   return { answer: opening.promise, abort: (reason) => incoming.fail(reason) };
 }
 
 /** A class: a thousand of them may be open at once, and objects with a closure for every method would be twice as large. */
-class IncomingAnswer implements StreamedAnswer, Receiver {
+export class StreamedAnswer implements Receiver {
   status = 0;
   headers: AnswerHead['headers'] = {};
   connection: Connection | undefined;
@@ -172,6 +154,7 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
     this.connection?.resume();
   }
 
+  /** The next text, or undefined at the end. A promise only while there is none. One call at a time. */
   read(): string | undefined | Promise<string | undefined> {
     if (this.#held !== '') return this.#release();
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
@@ -180,6 +163,10 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
     return this.#reader.promise;
   }
 
+  /**
+   * Hands over each text as it arrives, without a promise for each. Resolves when `take` returns false, or when `read` has only the end
+   * or a failure left; rejects with what `take` throws. While a promise of `take` is pending, it gets nothing.
+   */
   deliver(take: TakeText): Promise<void> {
     const ended = Promise.withResolvers<void>();
     this.#taking = { take, ended };
@@ -187,6 +174,7 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
     return ended.promise;
   }
 
+  /** The whole body, or undefined if it has more than `maxLength` characters. */
   async text(maxLength: number): Promise<string | undefined> {
     let whole = '';
     for (let part = await this.read(); part !== undefined; part = await this.read()) {
@@ -196,6 +184,7 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
     return whole;
   }
 
+  /** Discards the rest so that the connection can be used again. */
   drain(): void {
     if (this.#isOver) return;
     this.#drainedBytes = 0;
@@ -203,6 +192,7 @@ class IncomingAnswer implements StreamedAnswer, Receiver {
     this.#drainTimer = setTimeout(() => this.abort(), DRAIN_MS).unref();
   }
 
+  /** Closes the connection. */
   abort(): void {
     this.fail(new Error('the answer is no longer wanted'));
   }

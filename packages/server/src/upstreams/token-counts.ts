@@ -1,10 +1,32 @@
 import { reservedTokens } from '@baobab/core/domain/text-size.ts';
-import type { CallContext, ChatRequest } from '@baobab/core/engine/engine.ts';
+import type { CallContext, ChatMessage, ChatRequest } from '@baobab/core/engine/engine.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import type { Ask, Dialect } from './dialects/dialect.ts';
 import type { Upstream } from './routing/upstream.ts';
-import { createUpstreamCall, type UpstreamCall } from './routing/upstream-call.ts';
-import { billedPromptTokensAtLeast, billedTokensAtLeast, imageTokens } from './token-estimate.ts';
+import { UpstreamCall } from './routing/upstream-call.ts';
+
+/** What common chat templates add around each message. */
+const TOKENS_PER_MESSAGE = 4;
+
+/**
+ * With the vocabularies of today's models, a token has about four bytes of UTF-8 in most scripts. For bills, and so rather too little than too
+ * much: limits and budgets reserve more (domain/text-size.ts).
+ */
+const BYTES_PER_TOKEN = 4;
+export const billedTokensAtLeast = (text: string): number => Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
+
+/** Used only where the upstream gives no count. */
+export function billedPromptTokensAtLeast({ prompt, tools }: ChatRequest): number {
+  if ('tokens' in prompt) return prompt.tokens.length;
+  if ('text' in prompt) return billedTokensAtLeast(prompt.text);
+  const toolTokens = tools === undefined || tools.length === 0 ? 0 : billedTokensAtLeast(JSON.stringify(tools));
+  return prompt.messages.reduce((sum, message) => {
+    const calls = message.toolCalls?.reduce((n, call) => n + billedTokensAtLeast(call.name + call.arguments), 0) ?? 0;
+    return sum + TOKENS_PER_MESSAGE + billedTokensAtLeast(message.content) + calls + imageTokens(message);
+  }, toolTokens);
+}
+
+const imageTokens = ({ images = [] }: ChatMessage): number => images.reduce((sum, { tokens }) => sum + tokens, 0);
 
 const COUNT_TIMEOUT_MS = 2_000;
 
@@ -74,7 +96,7 @@ export function createTokenCounter({ slug, contextLength, members }: TokenCounte
     );
     if (upstream === undefined) return estimate();
     const context = internalContext(COUNT_TIMEOUT_MS);
-    const call = createUpstreamCall({ upstream, context, slug, contextLength, onRelease() {}, onOvercount() {} });
+    const call = new UpstreamCall({ upstream, context, slug, contextLength, onRelease() {}, onOvercount() {} });
     try {
       return (await ask(call)) ?? estimate();
     } catch {

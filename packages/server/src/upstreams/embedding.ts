@@ -6,10 +6,11 @@ import type {
 } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
-import { malformedAnswer, type UpstreamFailure } from '../failure/failure.ts';
-import type { Route } from '../routing/router.ts';
-import type { Upstream } from '../routing/upstream.ts';
-import type { UpstreamCall } from '../routing/upstream-call.ts';
+import type { Embedded } from './answer-fields.ts';
+import { malformedAnswer, type UpstreamFailure } from './failure/failure.ts';
+import type { Route } from './routing/router.ts';
+import type { Upstream } from './routing/upstream.ts';
+import type { UpstreamCall } from './routing/upstream-call.ts';
 import {
   callWithSlice,
   divideTokens,
@@ -18,9 +19,8 @@ import {
   mostTokensOf,
   possibleTokens,
   runSplit,
-} from '../split-inputs.ts';
-import { countAtUpstream } from '../upstream-tokenizer.ts';
-import type { Embedded } from './answer.ts';
+} from './split-inputs.ts';
+import { countAtUpstream } from './token-counts.ts';
 
 export interface RemoteEmbeddingResult extends EmbeddingResult {
   servedRegion: string | undefined;

@@ -1,7 +1,7 @@
 import { createSecretScrubber } from '@baobab/core/runtime/secret-scrubber.ts';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createStreamScrubber } from './scrubbed-events.ts';
+import { createStreamScrubber } from './answer-filter.ts';
 
 const SECRETS = ['sk-secret-1234', 'sk-secret-12345678', 'aab-"aab"-aabc'];
 
