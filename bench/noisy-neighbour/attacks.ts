@@ -51,6 +51,13 @@ async function repeat(workers: number, work: () => Promise<unknown>): Promise<vo
   await Promise.all(Array.from({ length: workers }, run));
 }
 
+/** undici's `dump` would break off after 128 kB. */
+async function read(target: Target, path: string, init: { method?: 'POST'; body?: string }, dispatcher: Agent) {
+  const headers = { authorization: `Bearer ${target.key}`, 'content-type': 'application/json' };
+  const answer = await request(`${target.address}${path}`, { ...init, headers, dispatcher });
+  for await (const _ of answer.body);
+}
+
 const textPage = (text: string): string => streamOf(`BT /F1 8 Tf 10 100 Td (${text}) Tj ET`);
 
 const message = (content: string) => [{ role: 'user', content }];
@@ -148,16 +155,7 @@ export const ATTACKS: Record<string, Attack> = {
   async 'large streams'(target) {
     const agent = new Agent({ connections: STREAMS });
     const body = JSON.stringify({ model: target.remoteModel, messages: message('Hi'), stream: true });
-    const headers = { authorization: `Bearer ${target.key}`, 'content-type': 'application/json' };
-    await repeat(STREAMS, async () => {
-      const answer = await request(`${target.address}/v1/chat/completions`, {
-        method: 'POST',
-        headers,
-        body,
-        dispatcher: agent,
-      });
-      await answer.body.dump({ limit: Number.POSITIVE_INFINITY });
-    });
+    await repeat(STREAMS, () => read(target, '/v1/chat/completions', { method: 'POST', body }, agent));
   },
 
   async uploads(target) {
@@ -186,13 +184,14 @@ export const ATTACKS: Record<string, Attack> = {
 
   async 'usage reports'(target) {
     const agent = new Agent({ connections: 8 });
-    const headers = { authorization: `Bearer ${target.key}` };
-    const paths = ['/v1/usage?bucket=day&group_by=model', '/v1/requests?limit=200', '/v1/usage?bucket=hour&format=csv'];
+    const since = new Date(Date.now() - 30 * 86_400_000).toISOString();
+    const paths = [
+      `/v1/usage?start=${since}&bucket=day&group_by=model`,
+      '/v1/requests?limit=200',
+      `/v1/usage?start=${since}&bucket=hour&format=csv`,
+    ];
     let turn = 0;
-    await repeat(8, async () => {
-      const answer = await request(`${target.address}${paths[turn++ % paths.length]}`, { headers, dispatcher: agent });
-      await answer.body.dump({ limit: Number.POSITIVE_INFINITY });
-    });
+    await repeat(8, () => read(target, paths[turn++ % paths.length] as string, {}, agent));
   },
 
   async 'PDF files'(target) {

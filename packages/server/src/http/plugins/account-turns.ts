@@ -1,4 +1,5 @@
 import { errors } from '@baobab/core/errors/errors.ts';
+import { turnShares } from '@baobab/core/runtime/turn-shares.ts';
 import type { RouteOptions } from 'fastify';
 import plugin from 'fastify-plugin';
 import { type AccountTurns, createAccountTurns } from '../../admission/account-turns.ts';
@@ -46,7 +47,13 @@ export const accountTurns = plugin(async (server) => {
     const { handler } = route;
     route.handler = async function (request, reply) {
       const { id } = principalOf(request).account;
-      return turns.run(id, async () => handler.call(this, request, reply), disconnectSignal(reply));
+      const work = async () => {
+        const answer = await handler.call(this, request, reply);
+        // It is written to JSON next, at once.
+        await turnShares.take(id);
+        return answer;
+      };
+      return turns.run(id, work, disconnectSignal(reply));
     };
   });
 });

@@ -1,6 +1,7 @@
 import { type Principal, requireRight } from '@baobab/core/domain/principal.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import { turnShares } from '@baobab/core/runtime/turn-shares.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import type { KeyBackoff } from '../../admission/failures-by-address.ts';
@@ -38,12 +39,13 @@ export const authenticate = plugin<AuthenticateOptions>(async (server, options) 
     const isDelayed = keyBackoff.refuse(request.ip, () => done(error));
     metrics.refusedKeys.inc({ code: error.code, delayed: String(isDelayed) });
   };
-  const accept = (request: FastifyRequest, principal: Principal) => {
+  const accept = (request: FastifyRequest, principal: Principal): Principal => {
     const { record } = request;
     record.principal = principal;
     if (principal.key.allowedAddresses.length > 0) authentication.requireAddress(principal, request.ip);
     const { operation } = record.config;
     if (operation !== undefined) requireRight(principal, operation);
+    return principal;
   };
   const bySession = async (request: FastifyRequest, reply: FastifyReply, secret: string): Promise<Principal> => {
     const { session, principal, renewed } = await sessions.authenticate(secret);
@@ -63,22 +65,19 @@ export const authenticate = plugin<AuthenticateOptions>(async (server, options) 
   });
   // A known key is found synchronously: a hook with a callback then saves every request a promise.
   server.addHook('onRequest', (request, reply, done) => {
+    const proceed = ({ account }: Principal) => void turnShares.run(account.id, done);
+    let principal: Principal;
     try {
       const found = find(request, reply);
       if (found instanceof Promise) {
-        found
-          .then((principal) => accept(request, principal))
-          .then(
-            () => done(),
-            (error) => refuse(error, request, done),
-          );
+        found.then((principal) => accept(request, principal)).then(proceed, (error) => refuse(error, request, done));
         return;
       }
-      accept(request, found);
+      principal = accept(request, found);
     } catch (error) {
       refuse(error as Error, request, done);
       return;
     }
-    done();
+    proceed(principal);
   });
 });

@@ -170,7 +170,7 @@ class RoutedGeneration {
         if (isStreamed(request, call.upstream)) {
           const answer = await call.stream({ ...message, accept: 'text/event-stream' });
           this.#accepted(call, chunks);
-          return new StreamReader(answer, { call, field, chunks });
+          return new StreamReader(answer, { call, accountId: this.#context.accountId, field, chunks });
         }
         this.#accepted(call, chunks);
         const answer = await call.fetchJson({

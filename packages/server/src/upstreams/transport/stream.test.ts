@@ -185,6 +185,27 @@ describe('a streamed answer that hands over its texts', () => {
     expect(taken).toEqual(['one']);
   });
 
+  it('gives much at once in pieces of whole events, each when the one before was taken', async () => {
+    const events = Array.from({ length: 60 }, (_, index) => `data: ${index} ${'x'.repeat(index * 10)}\n\n`).join('');
+    const { open } = await startServer((socket) => socket.write(HEAD + chunk(events) + chunk('y'.repeat(5_000)) + END));
+    const answer = await open().answer;
+    const taken: string[] = [];
+    let isTaking = false;
+    await answer.deliver(async (text) => {
+      expect(isTaking).toBe(false);
+      isTaking = true;
+      await undefined;
+      taken.push(text);
+      isTaking = false;
+      return true;
+    });
+    expect(taken.join('')).toBe(events + 'y'.repeat(5_000));
+    expect(taken.map(({ length }) => length <= 4_096)).not.toContain(false);
+    const ofEvents = taken.filter((text) => text.startsWith('data: '));
+    expect(ofEvents.length).toBeGreaterThan(4);
+    expect(ofEvents.slice(0, -1).map((text) => text.endsWith('\n\n'))).not.toContain(false);
+  });
+
   it('leaves the rest to others when no more is wanted', async () => {
     const { open, sockets } = await startServer((socket) => socket.write(HEAD + chunk('[DONE]')));
     const answer = await open().answer;

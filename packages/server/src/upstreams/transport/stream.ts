@@ -15,6 +15,8 @@ export interface RunningStream {
 
 /** For each stream; past it the socket is not read until the consumer catches up. */
 const READ_AHEAD_LENGTH = 16_384;
+/** More is handed over in pieces, between which the consumer may make it wait. */
+const PIECE_LENGTH = 4_096;
 /** What is expected after the last event is a few bytes at once. */
 const MAX_DRAINED_BYTES = 65_536;
 const DRAIN_MS = 2_000;
@@ -87,32 +89,30 @@ export class StreamedAnswer implements Receiver {
 
   #arrived(text: string): void {
     if (text === '') return;
+    this.#held += text;
     const reader = this.#reader;
-    if (reader === undefined) {
-      this.#held += text;
-      this.#proceed();
-      return;
-    }
     this.#reader = undefined;
-    reader.resolve(text);
+    if (reader === undefined) this.#proceed();
+    else reader.resolve(this.#release());
   }
 
   /** Hands over what is held, or ends `deliver`. */
   #proceed(): void {
-    if (this.#taking === undefined || this.#isWaiting) return;
-    if (this.#held === '') {
-      if (this.#isOver) this.#stopTaking();
-      return;
+    while (this.#taking !== undefined && !this.#isWaiting) {
+      if (this.#held === '') {
+        if (this.#isOver) this.#stopTaking();
+        return;
+      }
+      let isWanted: boolean | Promise<boolean>;
+      try {
+        isWanted = this.#taking.take(this.#release());
+      } catch (error) {
+        this.#stopTaking(error);
+        return;
+      }
+      if (isWanted instanceof Promise) this.#awaitTake(isWanted);
+      else if (!isWanted) this.#stopTaking();
     }
-    let isWanted: boolean | Promise<boolean>;
-    try {
-      isWanted = this.#taking.take(this.#release());
-    } catch (error) {
-      this.#stopTaking(error);
-      return;
-    }
-    if (isWanted instanceof Promise) this.#awaitTake(isWanted);
-    else if (!isWanted || this.#isOver) this.#stopTaking();
   }
 
   #awaitTake(taken: Promise<boolean>): void {
@@ -135,10 +135,11 @@ export class StreamedAnswer implements Receiver {
   }
 
   #release(): string {
-    const text = this.#held;
-    this.#held = '';
-    if (!this.#isOver) this.#resume();
-    return text;
+    const held = this.#held;
+    const length = held.length <= PIECE_LENGTH ? held.length : pieceLength(held);
+    this.#held = held.slice(length);
+    if (!this.#isOver && this.#held.length < READ_AHEAD_LENGTH) this.#resume();
+    return held.slice(0, length);
   }
 
   #end(): void {
@@ -200,6 +201,12 @@ export class StreamedAnswer implements Receiver {
   fail(reason: Error): void {
     if (!this.#isOver) this.connection?.destroy(reason);
   }
+}
+
+/** Whole events, where there are any: they are read faster than parts. */
+function pieceLength(text: string): number {
+  const end = text.lastIndexOf('\n\n', PIECE_LENGTH - 2);
+  return end === -1 ? PIECE_LENGTH : end + 2;
 }
 
 /** Decodes UTF-8 that arrives in pieces, which may cut a character. */

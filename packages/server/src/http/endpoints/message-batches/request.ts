@@ -73,14 +73,14 @@ export interface MessageRequests {
 }
 
 /** Turns the body of a request into lines of a batch while it arrives, so that its size costs no memory. */
-export function readMessageRequests(raw: IncomingMessage): MessageRequests {
+export function readMessageRequests(raw: IncomingMessage, accountId: string): MessageRequests {
   const ids = new Map<string, number>();
 
   async function* lines(): AsyncGenerator<Uint8Array> {
     const slice = createTimeSlice({ background: true });
     let waiting: Buffer[] = [];
     let [waitingBytes, bytes] = [0, 0];
-    for await (const item of readJsonItems(collecting(bodyOf(raw)), ITEMS)) {
+    for await (const item of readJsonItems(collecting(bodyOf(raw), accountId), ITEMS)) {
       const { customId, params } = checkItem(item);
       const first = ids.get(customId);
       if (first !== undefined) {

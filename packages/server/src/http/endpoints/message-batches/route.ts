@@ -62,7 +62,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
         const principal = principalOf(request);
         const announcedBytes = Number(request.headers['content-length'] ?? 0);
         if (announcedBytes > MAX_BATCH_BYTES) throw errors.bodyTooLarge(MAX_BATCH_BYTES);
-        const requests = readMessageRequests(request.raw);
+        const requests = readMessageRequests(request.raw, principal.account.id);
         const isKeyed = request.headers['idempotency-key'] !== undefined;
         const upload = { content: requests.lines, announcedBytes, isKeyed };
         const received = await messageBatches.receive(principal, upload).catch((error) => {
