@@ -23,6 +23,7 @@ export async function openPage(browser: Browser, options: BrowserContextOptions 
   const context = await browser.newContext({
     reducedMotion: 'reduce',
     viewport: { width: 1440, height: 900 },
+    timezoneId: 'UTC',
     ...options,
   });
   const page = await context.newPage();

@@ -1,9 +1,9 @@
 import { DAY_MS, HOUR_MS } from '@baobab/core/domain/time/durations.ts';
-import { parseTimeZone } from '@baobab/core/domain/time/time-zone.ts';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Bucket } from '../format/times.ts';
 import { addBuckets, bucketStart } from '../format/zones.ts';
 import { changeSearch, usePlace } from './router.ts';
+import { currentZone } from './zone.ts';
 
 export interface Range {
   /** A preset, or `custom`. */
@@ -59,8 +59,7 @@ function autoBucket(spanMs: number): Bucket {
 export function useRange(fallback = '7d'): Range {
   const { search } = usePlace();
   const now = useNow();
-  const zoneName = search.get('zone') ?? 'UTC';
-  const zone = parseTimeZone(zoneName) === undefined ? 'UTC' : zoneName;
+  const zone = currentZone();
   const [from, to] = [Date.parse(search.get('from') ?? ''), Date.parse(search.get('to') ?? '')];
   const custom = from < to;
   const name = custom ? 'custom' : (search.get('range') ?? fallback);

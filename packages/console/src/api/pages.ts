@@ -15,18 +15,21 @@ export interface PagesOptions {
   range?: Range;
   pageSize?: number;
   refetchMs?: number;
+  enabled?: boolean;
 }
 
 export type Pages<T> = ReturnType<typeof usePages<T>>;
 
 /** A list, newest first, that grows at its end. Entries that come meanwhile are shown after `refetch`. */
-export function usePages<T>({ name, path, query: filters, range, pageSize = PAGE, refetchMs }: PagesOptions) {
+export function usePages<T>(options: PagesOptions) {
+  const { name, path, query: filters, range, pageSize = PAGE, refetchMs, enabled = true } = options;
   const query = { limit: pageSize, start: range?.start, end: range?.end, ...filters };
   // The start of a preset moves every minute. The list must not be thrown away for that.
   const identity = JSON.stringify({ ...query, start: range?.name === 'custom' ? range.start : range?.name });
   const first = useQuery<List<T>>({
     key: [name, identity],
     fetch: (signal) => call(path, { query, signal }),
+    enabled,
     ...(refetchMs === undefined ? {} : { refetchMs }),
   });
   const [older, setOlder] = useState<List<T>[]>([]);

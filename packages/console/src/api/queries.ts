@@ -1,10 +1,10 @@
 import { isOperator, may } from '@baobab/core/domain/operations.ts';
 import { MINUTE_MS } from '@baobab/core/domain/time/durations.ts';
 import type { Range } from '../address/range.ts';
-import { call, callPages, readStart, send } from './client.ts';
+import { address, call, callPages, readStart, send } from './client.ts';
 import { usePages } from './pages.ts';
 import { useQuery } from './query.ts';
-import { ALL_ACCOUNTS, useAccountFilter, useSession } from './session.ts';
+import { ALL_ACCOUNTS, useAccountFilter, useSession, useWorkAccount } from './session.ts';
 import type {
   Account,
   AuditEntry,
@@ -12,6 +12,7 @@ import type {
   Engine,
   Key,
   List,
+  Modality,
   Model,
   OwnKey,
   PerformanceReport,
@@ -64,7 +65,11 @@ export function useUsage(
   });
 }
 
-export function usePerformance(range: Range, bucket: string, filters: { model?: string; key?: string } = {}) {
+export function usePerformance(
+  range: Range,
+  bucket: string,
+  { modality, enabled = true }: { modality?: Modality | undefined; enabled?: boolean } = {},
+) {
   const account = useAccountFilter();
   const query = {
     start: range.start,
@@ -72,17 +77,23 @@ export function usePerformance(range: Range, bucket: string, filters: { model?: 
     bucket,
     time_zone: range.zone === 'UTC' ? undefined : range.zone,
     account,
-    ...filters,
+    modality,
   };
   return useQuery<PerformanceReport>({
     key: ['performance', query],
     fetch: (signal) => call('/v1/performance', { query, signal }),
+    enabled,
     refetchMs: MINUTE_MS,
   });
 }
 
 export function useModels(enabled = true) {
-  return useQuery<List<Model>>({ key: ['models'], fetch: (signal) => call('/v1/models', { signal }), enabled });
+  const { id, query } = useWorkAccount();
+  return useQuery<List<Model>>({
+    key: ['models', id],
+    fetch: (signal) => call('/v1/models', { query, signal }),
+    enabled,
+  });
 }
 
 export function useOwnKey() {
@@ -98,22 +109,86 @@ export function keysPath(admin: boolean): string {
   return admin ? '/v1/admin/keys' : '/v1/keys';
 }
 
-export function useKeys() {
+/** Of a list that is searched by the server. */
+const MOST_FOUND = 20;
+
+/** The newest keys, or those that match. */
+export function useKeys(search = '') {
   const session = useSession();
-  const admin = isOperator(session);
   const account = useAccountFilter();
-  const query = { account: account === '*' ? undefined : account };
+  const query = { account: account === ALL_ACCOUNTS ? undefined : account, search, order: 'desc', limit: MOST_FOUND };
   return useQuery<List<Key>>({
     key: ['keys', query],
-    fetch: (signal) => callPages(keysPath(admin), { query, signal }),
+    fetch: (signal) => call(keysPath(isOperator(session)), { query, signal }),
     enabled: may(session, 'keys.list'),
   });
 }
 
-export function useAccounts() {
+/** Rows that are sorted and filtered here. There are more pages of them on large servers only. */
+const MOST_LISTED = 1_000;
+
+export function useKeyPages(search: string) {
+  const session = useSession();
+  const account = useAccountFilter();
+  return usePages<Key>({
+    name: 'keys',
+    path: keysPath(isOperator(session)),
+    query: { account: account === ALL_ACCOUNTS ? undefined : account, search, order: 'desc' },
+    pageSize: MOST_LISTED,
+    enabled: may(session, 'keys.list'),
+  });
+}
+
+/** One key, which need not be in the list that is loaded. */
+export function useKey(id: string | undefined, known?: Key) {
+  const session = useSession();
+  const found = useQuery<List<Key>>({
+    key: ['keys', 'one', id],
+    fetch: (signal) => call(keysPath(isOperator(session)), { query: { search: id, limit: 1 }, signal }),
+    enabled: id !== undefined && known === undefined && may(session, 'keys.list'),
+    keep: false,
+  });
+  return known ?? found.data?.data.find((each) => each.id === id);
+}
+
+/** The newest accounts, or those that match. */
+export function useAccounts(search = '') {
+  const query = { search, order: 'desc', limit: MOST_FOUND };
   return useQuery<List<Account>>({
-    key: ['accounts'],
-    fetch: (signal) => callPages('/v1/admin/accounts', { signal }),
+    key: ['accounts', query],
+    fetch: (signal) => call('/v1/admin/accounts', { query, signal }),
+    enabled: isOperator(useSession()),
+  });
+}
+
+export const useAccountPages = (search: string) =>
+  usePages<Account>({
+    name: 'accounts',
+    path: '/v1/admin/accounts',
+    query: { search, order: 'desc' },
+    pageSize: MOST_LISTED,
+  });
+
+/** One account, which need not be in the list that is loaded. Only for operators. */
+export function useAccount(id: string | undefined, known?: Account) {
+  const session = useSession();
+  const found = useQuery<List<Account>>({
+    key: ['accounts', 'one', id],
+    fetch: (signal) => call('/v1/admin/accounts', { query: { search: id, limit: 1 }, signal }),
+    enabled: id !== undefined && id !== ALL_ACCOUNTS && known === undefined && isOperator(session),
+    keep: false,
+  });
+  return known ?? found.data?.data.find((each) => each.id === id);
+}
+
+/** Accounts and keys with a monthly budget. */
+export function useBudgets<T extends Account | Key>(path: '/v1/admin/accounts' | '/v1/admin/keys') {
+  const account = useAccountFilter();
+  const isOfOne = path === '/v1/admin/keys' && account !== ALL_ACCOUNTS;
+  const query = { has_budget: 'true', limit: MOST_LISTED, account: isOfOne ? account : undefined };
+  return useQuery<List<T>>({
+    key: [path === '/v1/admin/keys' ? 'keys' : 'accounts', query],
+    fetch: (signal) => call(path, { query, signal }),
     enabled: isOperator(useSession()),
   });
 }
@@ -138,32 +213,40 @@ export function useEngines() {
 
 /** All files of the account, of one purpose or of any. */
 export function useFiles(purpose = '') {
+  const { id, query } = useWorkAccount();
   return useQuery<List<StoredFile>>({
-    key: ['files', purpose],
-    fetch: (signal) => callPages('/v1/files', { query: { purpose }, signal }),
+    key: ['files', id, purpose],
+    fetch: (signal) => callPages('/v1/files', { query: { purpose, ...query }, signal }),
   });
 }
 
+export const fileAddress = (id: string, query: ReturnType<typeof useWorkAccount>['query']): string =>
+  address(`/v1/files/${id}/content`, query);
+
 const MOST_BATCHES = 100;
 
-export const useBatches = () =>
-  usePages<Batch>({ name: 'batches', path: '/v1/batches', pageSize: MOST_BATCHES, refetchMs: 30_000 });
+export function useBatches() {
+  const { query } = useWorkAccount();
+  return usePages<Batch>({ name: 'batches', path: '/v1/batches', query, pageSize: MOST_BATCHES, refetchMs: 30_000 });
+}
 
 /** One batch, which need not be in the list that is loaded. */
 export function useBatch(id: string) {
+  const { query } = useWorkAccount();
   return useQuery<Batch>({
     key: ['batch', id],
-    fetch: (signal) => call(`/v1/batches/${encodeURIComponent(id)}`, { signal }),
+    fetch: (signal) => call(`/v1/batches/${encodeURIComponent(id)}`, { query, signal }),
     keep: false,
   });
 }
 
 /** The beginning of a file, about `most` characters. Undefined id: there is none. */
 export function useFileStart(id: string | null | undefined, most: number) {
+  const { query } = useWorkAccount();
   return useQuery<string>({
     key: ['file-start', id, most],
     fetch: async (signal) => {
-      const { body } = await send(`/v1/files/${id}/content`, { signal });
+      const { body } = await send(`/v1/files/${id}/content`, { query, signal });
       return body === null ? '' : readStart(body, most);
     },
     enabled: typeof id === 'string',

@@ -2,7 +2,6 @@ import { isOperator } from '@baobab/core/domain/operations.ts';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { usePlace } from '../address/router.ts';
-import { texts } from '../texts/en/texts.ts';
 import { call, setCsrfToken } from './client.ts';
 import type { Session } from './types.ts';
 
@@ -40,6 +39,13 @@ export function useAccountFilter(): string | undefined {
   return isOperator(session) ? (search.get('account') ?? ALL_ACCOUNTS) : undefined;
 }
 
-/** Files and batches belong to the account of the key, also for operators who look at others. */
-export const ownAccount = (about: string, session: Session): string =>
-  isOperator(session) ? `${about} ${texts.nav.ofAccount(session.account.name)}` : about;
+/**
+ * The account whose files and batches are shown, and that the playground runs for: the chosen one, or that of the key while all are shown.
+ * `query` names it in requests, where it is not that of the key.
+ */
+export function useWorkAccount(): { id: string; query: { account?: string } } {
+  const { account: own } = useSession();
+  const chosen = useAccountFilter();
+  const id = chosen === undefined || chosen === ALL_ACCOUNTS ? own.id : chosen;
+  return { id, query: id === own.id ? {} : { account: id } };
+}

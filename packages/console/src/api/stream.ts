@@ -1,4 +1,4 @@
-import { call, failureOf, unsafeHeaders } from './client.ts';
+import { address, type Call, call, failureOf, unsafeHeaders } from './client.ts';
 
 /** Reads the data of server-sent events from a response. */
 async function* eventData(response: Response): AsyncGenerator<string> {
@@ -48,10 +48,10 @@ export interface ChatAnswer {
 /** Streams a chat completion and calls `onChange` with the answer so far. */
 export async function streamChat(
   body: object,
-  signal: AbortSignal,
+  { signal, query }: Pick<Call, 'query'> & { signal: AbortSignal },
   onChange: (answer: ChatAnswer) => void,
 ): Promise<void> {
-  const response = await fetch('/v1/chat/completions', {
+  const response = await fetch(address('/v1/chat/completions', query), {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...unsafeHeaders() },
     credentials: 'same-origin',

@@ -1,18 +1,28 @@
 import { texts } from '../texts/en/texts.ts';
-import { ApiFailure, unsafeHeaders } from './client.ts';
+import { ApiFailure, address, type Call, unsafeHeaders } from './client.ts';
 import type { StoredFile } from './types.ts';
 
 export type Purpose = 'batch' | 'transcription' | 'user_data' | 'vision';
 
+export interface UploadOptions {
+  purpose: Purpose;
+  /** Of the request, such as the account. */
+  query: Call['query'];
+}
+
 /** fetch reports no progress of an upload, so this uses the older interface. */
-export function upload(file: File, purpose: Purpose, onProgress: (share: number) => void): Promise<StoredFile> {
+export function upload(
+  file: File,
+  { purpose, query }: UploadOptions,
+  onProgress: (share: number) => void,
+): Promise<StoredFile> {
   const form = new FormData();
   // The purpose comes first: the server reads the form as a stream.
   form.set('purpose', purpose);
   form.set('file', file);
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
-    request.open('POST', '/v1/files');
+    request.open('POST', address('/v1/files', query));
     for (const [name, value] of Object.entries(unsafeHeaders())) request.setRequestHeader(name, value);
     request.responseType = 'json';
     request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0);

@@ -1,19 +1,16 @@
 import { may } from '@baobab/core/domain/operations.ts';
-import { useEffect, useId, useMemo, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { keptSearch } from '../address/range.ts';
 import { href, navigate, usePlace } from '../address/router.ts';
-import { useKeys, useModels } from '../api/queries.ts';
+import { useAccounts, useKeys, useModels } from '../api/queries.ts';
 import { useSession } from '../api/session.ts';
-import { Icon, type IconName } from '../components/icon.tsx';
-import { Dialog } from '../components/overlay.tsx';
+import { Finder, type FinderEntry } from '../components/finder.tsx';
+import type { IconName } from '../components/icon.tsx';
+import { useSettled } from '../components/settled.ts';
 import { texts } from '../texts/en/texts.ts';
 import type { PageEntry } from './pages.ts';
 
-interface Entry {
-  id: string;
-  group: string;
-  icon: IconName;
-  label: string;
+interface Entry extends FinderEntry {
   to: string;
 }
 
@@ -22,7 +19,9 @@ const MOST_PER_GROUP = 8;
 function useEntries(pages: PageEntry[], query: string): Entry[] {
   const session = useSession();
   const models = useModels();
-  const keys = useKeys();
+  const searched = useSettled(query);
+  const keys = useKeys(searched);
+  const accounts = useAccounts(searched);
   const { search } = usePlace();
   return useMemo(() => {
     const kept = keptSearch(search);
@@ -37,8 +36,8 @@ function useEntries(pages: PageEntry[], query: string): Entry[] {
     const action = (icon: IconName, label: string, to: string) =>
       entries.push({ id: `action ${label}`, group: palette.actions, icon, label, to });
     if (may(session, 'keys.create')) action('plus', palette.newKey, href('/keys', { ...kept, new: 'key' }));
-    if (may(session, 'batches.create')) action('plus', palette.newBatch, href('/batches', { new: 'batch' }));
-    if (may(session, 'files.create')) action('upload', palette.upload, href('/files'));
+    if (may(session, 'batches.create')) action('plus', palette.newBatch, href('/batches', { ...kept, new: 'batch' }));
+    if (may(session, 'files.create')) action('upload', palette.upload, href('/files', kept));
     if (query.startsWith('req_')) {
       entries.push({
         id: query,
@@ -54,26 +53,32 @@ function useEntries(pages: PageEntry[], query: string): Entry[] {
         group: palette.models,
         icon: 'models',
         label: id,
-        to: href('/models', { model: id }),
+        to: href('/models', { ...kept, model: id }),
       });
-      action('playground', palette.tryModel(id), href('/playground', { model: id }));
+      action('playground', palette.tryModel(id), href('/playground', { ...kept, model: id }));
     }
     for (const { id, name, prefix } of keys.data?.data ?? []) {
       const to = href('/keys', { ...kept, key: id, show: 'all' });
       entries.push({ id, group: palette.keys, icon: 'keys', label: `${name} ${prefix}…`, to });
+    }
+    for (const { id, name } of accounts.data?.data ?? []) {
+      const to = href('/accounts', { ...kept, open: id });
+      entries.push({ id, group: palette.accounts, icon: 'accounts', label: name, to });
     }
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);
     const counts = new Map<string, number>();
     return entries
       .filter(({ label, group }) => {
         const text = label.toLowerCase();
-        if (!words.every((word) => text.includes(word))) return false;
+        // The server has searched these, also for ids.
+        const isFound = group === palette.keys || group === palette.accounts;
+        if (!isFound && !words.every((word) => text.includes(word))) return false;
         const count = (counts.get(group) ?? 0) + 1;
         counts.set(group, count);
         return count <= (group === palette.pages ? pages.length : MOST_PER_GROUP);
       })
       .toSorted((left, right) => groupRank(left.group) - groupRank(right.group));
-  }, [pages, query, session, models.data, keys.data, search]);
+  }, [pages, query, session, models.data, keys.data, accounts.data, search]);
 }
 
 const GROUPS = [
@@ -81,76 +86,23 @@ const GROUPS = [
   texts.palette.pages,
   texts.palette.models,
   texts.palette.keys,
+  texts.palette.accounts,
   texts.palette.actions,
 ];
 const groupRank = (group: string) => GROUPS.indexOf(group);
 
 export function Palette({ pages, onClose }: { pages: PageEntry[]; onClose: () => void }) {
   const [query, setQuery] = useState('');
-  const [index, setIndex] = useState(0);
   const entries = useEntries(pages, query.trim());
-  const id = useId();
-  const current = Math.min(index, entries.length - 1);
-
-  useEffect(() => {
-    document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: 'nearest' });
-  }, [current, id]);
-
-  const choose = (entry: Entry | undefined) => {
-    if (!entry) return;
-    onClose();
-    navigate(entry.to);
-  };
-  const onKey = (event: KeyboardEvent) => {
-    if (event.key === 'ArrowDown') setIndex((current + 1) % Math.max(1, entries.length));
-    else if (event.key === 'ArrowUp') setIndex((current - 1 + entries.length) % Math.max(1, entries.length));
-    else if (event.key === 'Enter') choose(entries[current]);
-    else return;
-    event.preventDefault();
-  };
-
   return (
-    <Dialog class="palette" label={texts.palette.label} onClose={onClose}>
-      <input
-        class="palette-input"
-        role="combobox"
-        aria-label={texts.palette.placeholder}
-        aria-expanded="true"
-        aria-controls={id}
-        aria-activedescendant={entries.length > 0 ? `${id}-${current}` : undefined}
-        placeholder={texts.palette.placeholder}
-        value={query}
-        onInput={(event) => {
-          setQuery(event.currentTarget.value);
-          setIndex(0);
-        }}
-        onKeyDown={onKey}
-      />
-      <div class="palette-list" role="listbox" id={id} aria-label={texts.palette.label}>
-        {entries.map((entry, position) => (
-          <div key={entry.id}>
-            {entries[position - 1]?.group !== entry.group && (
-              <div class="palette-group" role="presentation">
-                {entry.group}
-              </div>
-            )}
-            <div
-              id={`${id}-${position}`}
-              class="palette-item"
-              role="option"
-              tabIndex={-1}
-              aria-selected={position === current}
-              onMouseMove={() => setIndex(position)}
-              onClick={() => choose(entry)}
-              onKeyDown={onKey}
-            >
-              <Icon name={entry.icon} />
-              <span class="truncate">{entry.label}</span>
-            </div>
-          </div>
-        ))}
-        {entries.length === 0 && <p class="palette-empty">{texts.palette.nothing}</p>}
-      </div>
-    </Dialog>
+    <Finder
+      label={texts.palette.label}
+      placeholder={texts.palette.placeholder}
+      entries={entries}
+      query={query}
+      onQuery={setQuery}
+      onChoose={({ to }) => navigate(to)}
+      onClose={onClose}
+    />
   );
 }

@@ -1,12 +1,14 @@
 import { isOperator } from '@baobab/core/domain/operations.ts';
+import { useState } from 'preact/hooks';
 import { keptSearch } from '../address/range.ts';
 import { changeSearch, href, usePlace } from '../address/router.ts';
-import { useAccounts, useHealth } from '../api/queries.ts';
+import { useAccount, useAccounts, useHealth } from '../api/queries.ts';
 import { ALL_ACCOUNTS, signOut, useAccountFilter, useSession } from '../api/session.ts';
-import { Select } from '../components/choices.tsx';
 import { toastFailure } from '../components/feedback.tsx';
+import { Finder } from '../components/finder.tsx';
 import { Icon, type IconName, Mark } from '../components/icon.tsx';
 import { hasKeyboard, paletteKeys } from '../components/keyboard.ts';
+import { useSettled } from '../components/settled.ts';
 import { applyTheme, type Theme, useTheme } from '../components/theme.ts';
 import { texts } from '../texts/en/texts.ts';
 import { isForOperators, type PageEntry } from './pages.ts';
@@ -110,7 +112,8 @@ function RailButton({ icon, label, hint, narrow, onClick }: RailButtonProps) {
 function AccountSwitcher() {
   const session = useSession();
   const account = useAccountFilter();
-  const accounts = useAccounts();
+  const chosen = useAccount(account);
+  const [open, setOpen] = useState(false);
   if (!isOperator(session)) {
     return (
       <div class="switcher switcher-name truncate" title={session.account.id}>
@@ -118,19 +121,34 @@ function AccountSwitcher() {
       </div>
     );
   }
-  const options = (accounts.data?.data ?? [])
-    .filter(({ status }) => status !== 'deleted')
-    .map(({ id, name }) => ({ value: id, label: name }));
   return (
     <div class="switcher">
-      <Select
-        inline
-        label={texts.nav.account}
-        options={[{ value: ALL_ACCOUNTS, label: texts.nav.allAccounts }, ...options]}
-        value={account ?? ALL_ACCOUNTS}
-        onValue={(value) => changeSearch({ account: value === ALL_ACCOUNTS ? undefined : value })}
-      />
+      <button type="button" class="select" aria-haspopup="dialog" onClick={() => setOpen(true)}>
+        <span class="hidden-visually">{texts.nav.account}: </span>
+        <span class="truncate" dir="auto">
+          {account === ALL_ACCOUNTS ? texts.nav.allAccounts : (chosen?.name ?? account)}
+        </span>
+      </button>
+      {open && <AccountFinder onClose={() => setOpen(false)} />}
     </div>
+  );
+}
+
+function AccountFinder({ onClose }: { onClose: () => void }) {
+  const [query, setQuery] = useState('');
+  const accounts = useAccounts(useSettled(query.trim()));
+  const found = (accounts.data?.data ?? []).filter(({ status }) => status !== 'deleted');
+  const all = { id: ALL_ACCOUNTS, group: '', icon: 'accounts' as const, label: texts.nav.allAccounts };
+  return (
+    <Finder
+      label={texts.nav.account}
+      placeholder={texts.nav.findAccount}
+      entries={[...(query.trim() === '' ? [all] : []), ...found.map(({ id, name }) => ({ ...all, id, label: name }))]}
+      query={query}
+      onQuery={setQuery}
+      onChoose={({ id }) => changeSearch({ account: id === ALL_ACCOUNTS ? undefined : id })}
+      onClose={onClose}
+    />
   );
 }
 

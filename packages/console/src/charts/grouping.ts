@@ -88,12 +88,15 @@ export function groupSeries(
 ): Series[] {
   const positions = new Map(startsMs.map((start, index) => [start, index]));
   const ranked = groupTotals(buckets, group)
-    .map((total) => ({ id: total.id, label: total.label, value: metricValue(total, rankBy) }))
-    .filter(({ id, value }) => id !== OTHERS && (value > 0 || group === ''))
-    .toSorted((left, right) => right.value - left.value);
+    .filter(({ id }) => id !== OTHERS)
+    // Many cost nothing: they are ranked by what else they used.
+    .toSorted(
+      (left, right) => metricValue(right, rankBy) - metricValue(left, rankBy) || right.requests - left.requests,
+    );
   const [own, others] = [ranked.slice(0, most), ranked.slice(most)];
   const isCut = buckets.some(({ other }) => other);
-  const restLabel = isCut ? texts.figures.other : `${texts.figures.other} (${others.length})`;
+  const counted = others.filter((total) => metricValue(total, metric) > 0).length;
+  const restLabel = isCut ? texts.figures.other : `${texts.figures.other} (${counted})`;
   const empty = () => startsMs.map(() => 0);
   const series = new Map<string, Series>(
     own.map(({ id, label }, hue) => [
@@ -109,6 +112,7 @@ export function groupSeries(
     values[index] = (values[index] ?? 0) + metricValue(bucket, metric);
   }
   // Ranked by another metric, a group may have nothing of this one.
-  const filled = [...series.values()].filter(({ values }) => group === '' || values.some((value) => value !== 0));
-  return [...filled, ...(isCut || others.length > 0 ? [rest] : [])];
+  return [...series.values(), rest].filter(
+    ({ id, values }) => (group === '' && id !== OTHERS) || values.some((value) => value !== 0),
+  );
 }

@@ -2,7 +2,7 @@ import './language.ts';
 import uPlot from 'uplot';
 import type { Bucket } from '../format/times.ts';
 import { addBuckets, bucketStart } from '../format/zones.ts';
-import { colorVariable, resolveColor } from './colors.ts';
+import { colorOf, resolveColor } from './colors.ts';
 import { alone } from './lone-points.ts';
 import { labelledBuckets, timeLabels } from './time-axis.ts';
 
@@ -13,6 +13,8 @@ export interface Series {
   values: (number | null)[];
   /** Position in the fixed order of hues; -1 for what is left over. */
   hue: number;
+  /** A CSS variable instead, for what has one colour everywhere. */
+  color?: string;
 }
 
 export interface Hover {
@@ -111,8 +113,9 @@ const valueAxis = ({ steps, format, formatAxis }: PlotOptions): uPlot.Axis => ({
   values: (_chart, splits) => formatAxis?.(splits) ?? splits.map((value) => format(value)),
 });
 
-function seriesStyle(kind: PlotOptions['kind'], { hue, label }: Series): uPlot.Series {
-  const stroke = resolveColor(colorVariable(hue));
+function seriesStyle(kind: PlotOptions['kind'], each: Series): uPlot.Series {
+  const { label } = each;
+  const stroke = resolveColor(colorOf(each));
   if (kind === 'bars') {
     const paths = uPlot.paths.bars?.({ size: [0.82, 48] }) as uPlot.Series.PathBuilder;
     return { label, stroke, fill: stroke, width: 0, points: { show: false }, paths };

@@ -3,7 +3,7 @@ import { useTheme } from '../components/theme.ts';
 import { full } from '../format/numbers.ts';
 import { bucketLabel } from '../format/times.ts';
 import { texts } from '../texts/en/texts.ts';
-import { colorVariable } from './colors.ts';
+import { colorOf } from './colors.ts';
 import { drawPlot, type Hover, type PlotOptions } from './plot.ts';
 
 export interface TimeChartProps extends Omit<PlotOptions, 'height' | 'onHover' | 'onZoom'> {
@@ -55,11 +55,11 @@ export function TimeChart(props: TimeChartProps) {
           {series
             .filter(({ values }) => values[tip.index] !== null && (series.length < 4 || values[tip.index] !== 0))
             .toReversed()
-            .map(({ id, label, hue, values }) => (
-              <div key={id} class="chart-tip-row">
-                <span class="swatch" style={{ background: `var(${colorVariable(hue)})` }} />
-                <span class="truncate">{label}</span>
-                <span class="mono">{exact(values[tip.index] ?? 0)}</span>
+            .map((each) => (
+              <div key={each.id} class="chart-tip-row">
+                <span class="swatch" style={{ background: `var(${colorOf(each)})` }} />
+                <span class="truncate">{each.label}</span>
+                <span class="mono">{exact(each.values[tip.index] ?? 0)}</span>
               </div>
             ))}
         </div>
@@ -72,10 +72,11 @@ export function TimeChart(props: TimeChartProps) {
 function Legend({ series, onSeries }: Pick<TimeChartProps, 'series' | 'onSeries'>) {
   return (
     <div class="legend">
-      {series.map(({ id, label, hue }) => {
+      {series.map((each) => {
+        const { id, label, hue } = each;
         const content = (
           <>
-            <span class="swatch" style={{ background: `var(${colorVariable(hue)})` }} />
+            <span class="swatch" style={{ background: `var(${colorOf(each)})` }} />
             <span class="truncate">{label}</span>
           </>
         );

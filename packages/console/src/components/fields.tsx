@@ -52,6 +52,8 @@ export interface TextFieldProps {
   min?: number | string;
   max?: number;
   step?: string;
+  /** Id of a list of suggestions. */
+  list?: string;
 }
 
 export function TextField({ label, hint, error, value, onValue, type = 'text', ...rest }: TextFieldProps) {

@@ -64,13 +64,16 @@ export function Listing<T>(props: ListingProps<T>) {
               {...table}
               rows={rows}
               {...(isPaged ? { pageSize: 10_000 } : {})}
-              foot={uncounted ? undefined : isPaged ? texts.common.shown(count) : texts.common.count(count)}
+              foot={uncounted ? undefined : isPaged && hasMore ? texts.common.shown(count) : texts.common.count(count)}
             />
             {isPaged && hasMore && (
               <div>
                 <Button disabled={query.loading === true} onClick={() => void loadOlder().catch(toastFailure)}>
                   {texts.common.older}
                 </Button>
+                {table.columns.some(({ sortBy }) => sortBy !== undefined) && (
+                  <span class="small muted"> {texts.common.sortedShown}</span>
+                )}
               </div>
             )}
           </div>

@@ -1,6 +1,8 @@
+import { offsetAt, zonedTime } from '@baobab/core/domain/time/time-zone.ts';
 import { useState } from 'preact/hooks';
 import { type Range, setCustomRange } from '../address/range.ts';
 import { changeSearch } from '../address/router.ts';
+import { chooseZone } from '../address/zone.ts';
 import { localTimeZone, shortTime } from '../format/times.ts';
 import { texts } from '../texts/en/texts.ts';
 import { labelOf } from '../texts/label-of.ts';
@@ -11,8 +13,9 @@ import { Modal } from './overlay.tsx';
 
 const PRESETS = ['24h', 'yesterday', '7d', 'month', '30d', '90d'];
 
-/** What a `datetime-local` input shows, in UTC. */
-const toInput = (ms: number) => new Date(ms).toISOString().slice(0, 16);
+/** What a `datetime-local` input shows. */
+const toInput = (ms: number, zone: string) => new Date(ms + offsetAt(zone, ms)).toISOString().slice(0, 16);
+const fromInput = (text: string, zone: string) => zonedTime(zone, Date.parse(`${text}Z`));
 
 function zones(): string[] {
   const all = Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC' && zone !== 'Etc/UTC');
@@ -64,7 +67,7 @@ export function RangeFilter({ range, presets = PRESETS, buckets = false, zone = 
           inline
           label={texts.range.zone}
           value={range.zone}
-          onValue={(value) => changeSearch({ zone: value === 'UTC' ? undefined : value })}
+          onValue={chooseZone}
           options={zones().map((value) => ({ value, label: value.replaceAll('_', ' ') }))}
         />
       )}
@@ -79,15 +82,16 @@ export function RangeFilter({ range, presets = PRESETS, buckets = false, zone = 
 }
 
 function RangeDialog({ range, onClose }: { range: Range; onClose: () => void }) {
-  const [from, setFrom] = useState(toInput(range.fromMs));
-  const [to, setTo] = useState(toInput(range.toMs));
-  const [fromMs, toMs] = [Date.parse(`${from}Z`), Date.parse(`${to}Z`)];
+  const { zone } = range;
+  const [from, setFrom] = useState(toInput(range.fromMs, zone));
+  const [to, setTo] = useState(toInput(range.toMs, zone));
+  const [fromMs, toMs] = [fromInput(from, zone), fromInput(to, zone)];
   const apply = () => {
     setCustomRange(fromMs, toMs);
     onClose();
   };
   const input = (label: string, value: string, onValue: (value: string) => void) => (
-    <Field label={`${label}, UTC`}>
+    <Field label={`${label}, ${zone}`}>
       {(attributes) => (
         <input
           class="input"

@@ -108,4 +108,8 @@ export function bucketLabel(iso: string | number, bucket: Bucket, timeZone: stri
   return formatter(timeZone, options[bucket]).format(new Date(iso));
 }
 
-export const localTimeZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
+/** UTC has several names. */
+export const localTimeZone = (): string =>
+  Intl.DateTimeFormat()
+    .resolvedOptions()
+    .timeZone.replace(/^(?:Etc\/)?(?:UTC|GMT|UCT|Zulu)$/, 'UTC');

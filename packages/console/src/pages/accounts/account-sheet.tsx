@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { href } from '../../address/router.ts';
+import { exactTime } from '../../address/zone.ts';
 import { call } from '../../api/client.ts';
 import { useSystem } from '../../api/queries.ts';
 import { queryClient } from '../../api/query.ts';
@@ -12,7 +13,6 @@ import { TextField } from '../../components/fields.tsx';
 import { useSave } from '../../components/form.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
 import { bytes, full } from '../../format/numbers.ts';
-import { dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { BudgetMeter, Spend } from '../spend/spend.tsx';
 import { ACCOUNT_FIELDS, type AccountDraft, AccountFields, draftOf, draftToWire } from './account-fields.tsx';
@@ -88,7 +88,7 @@ export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
         <Details
           rows={[
             [accounts.columns.status, <AccountStatus key="status" account={account} />],
-            [accounts.columns.created, `${dateTime(account.created_at, 'UTC')} UTC`],
+            [accounts.columns.created, exactTime(account.created_at)],
             quota?.quota_bytes !== undefined && [
               accounts.quota,
               <span key="quota">

@@ -2,21 +2,23 @@ import { may } from '@baobab/core/domain/operations.ts';
 import { useState } from 'preact/hooks';
 import { useNow } from '../../address/range.ts';
 import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
+import { exactTime } from '../../address/zone.ts';
 import { call } from '../../api/client.ts';
-import { useAccounts, useKeys } from '../../api/queries.ts';
+import { useAccount, useAccountPages } from '../../api/queries.ts';
 import { queryClient } from '../../api/query.ts';
 import { useSession } from '../../api/session.ts';
 import type { Account } from '../../api/types.ts';
 import { Button } from '../../components/button.tsx';
 import { optionsOf, Segments } from '../../components/choices.tsx';
 import { Empty, toast } from '../../components/feedback.tsx';
-import { TextField } from '../../components/fields.tsx';
+import { SearchField, TextField } from '../../components/fields.tsx';
 import { errorAt, Form, useForm } from '../../components/form.tsx';
 import { Listing } from '../../components/listing.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
-import { compact, full } from '../../format/numbers.ts';
-import { ago, dateTime } from '../../format/times.ts';
+import { useSettled } from '../../components/settled.ts';
+import { compact } from '../../format/numbers.ts';
+import { ago } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { useMonthlySpend } from '../spend/monthly-spend.ts';
 import { SpendCell } from '../spend/spend.tsx';
@@ -25,19 +27,20 @@ import { AccountSheet, AccountStatus } from './account-sheet.tsx';
 
 export default function Accounts() {
   const { search } = usePlace();
-  const accounts = useAccounts();
-  const keys = useKeys();
+  const [find, setFind] = useParameter('find');
+  const accounts = useAccountPages(useSettled(find));
   const spend = useMonthlySpend('account');
   const now = useNow();
   const mayReadUsage = may(useSession(), 'reports.usage');
   // Rows are ordered by spend: drawn before, they would move.
   const ready = spend !== undefined || !mayReadUsage;
   const [show, setShow] = useParameter('show', 'current');
-  const all = accounts.data?.data ?? [];
-  const rows = all.filter(({ status }) => (status === 'deleted') === (show === 'deleted'));
-  const open = all.find(({ id }) => id === search.get('open'));
-  const keyCount = (id: string) =>
-    keys.data?.data.filter((key) => key.account_id === id && key.revoked_at === null).length;
+  const rows = accounts.rows.filter(({ status }) => (status === 'deleted') === (show === 'deleted'));
+  const opened = search.get('open') ?? undefined;
+  const open = useAccount(
+    opened,
+    accounts.rows.find(({ id }) => id === opened),
+  );
   const limit = (value: number | null) => (value === null ? '–' : compact(value));
   const { columns } = texts.accounts;
   return (
@@ -50,7 +53,10 @@ export default function Accounts() {
         </Button>
       }
       filters={
-        <Segments label={columns.status} options={optionsOf(texts.accounts.show)} value={show} onValue={setShow} />
+        <>
+          <Segments label={columns.status} options={optionsOf(texts.accounts.show)} value={show} onValue={setShow} />
+          <SearchField label={texts.common.search} value={find} onValue={setFind} />
+        </>
       }
     >
       <Listing
@@ -61,6 +67,7 @@ export default function Accounts() {
         selected={open?.id}
         onOpen={({ id }) => changeSearch({ open: id })}
         initialSort="-spend"
+        filters={{ find: undefined, show: undefined }}
         columns={[
           {
             id: 'name',
@@ -86,17 +93,6 @@ export default function Accounts() {
             cell: ({ id, monthly_budget_usd: budget }) => <SpendCell spend={spend?.get(id)} budget={budget} />,
           },
           {
-            id: 'keys',
-            label: columns.keys,
-            number: true,
-            wide: true,
-            sortBy: ({ id }) => keyCount(id) ?? 0,
-            cell: ({ id }) => {
-              const count = keyCount(id);
-              return count === undefined ? <span class="skeleton skeleton-line" /> : full(count);
-            },
-          },
-          {
             id: 'rpm',
             label: columns.rpm,
             number: true,
@@ -117,7 +113,7 @@ export default function Accounts() {
             label: columns.created,
             wide: true,
             sortBy: (account) => account.created_at,
-            cell: (account) => <span title={dateTime(account.created_at, 'UTC')}>{ago(account.created_at, now)}</span>,
+            cell: (account) => <span title={exactTime(account.created_at)}>{ago(account.created_at, now)}</span>,
           },
         ]}
         empty={

@@ -50,7 +50,7 @@ export function valueText(field: string, value: AuditValue, zone: string): strin
 export const fieldName = (field: string): string => labelOf(audit.fieldNames, field);
 
 /** Something new had no values before. */
-export const isNew = ({ action }: AuditEntry): boolean => /\.(created|added)$/.test(action);
+export const isNew = ({ action }: AuditEntry): boolean => /\.(created|added|used)$/.test(action);
 
 export function changeText({ field, before, after }: AuditChange, entry: AuditEntry, zone: string): string {
   const to = valueText(field, after, zone);

@@ -1,7 +1,9 @@
 import { useState } from 'preact/hooks';
+import { exactTime } from '../../address/zone.ts';
 import { call } from '../../api/client.ts';
-import { useBatch, useFileStart } from '../../api/queries.ts';
+import { fileAddress, useBatch, useFileStart } from '../../api/queries.ts';
 import { queryClient } from '../../api/query.ts';
+import { useWorkAccount } from '../../api/session.ts';
 import type { Batch } from '../../api/types.ts';
 import { Button, LinkButton } from '../../components/button.tsx';
 import { Copyable } from '../../components/copying.tsx';
@@ -11,7 +13,6 @@ import { Loaded } from '../../components/listing.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
 import { full } from '../../format/numbers.ts';
-import { dateTime } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { BatchProgress, BatchStatus, isRunning, took } from './batch-parts.tsx';
 import { parseProblems } from './batch-problems.ts';
@@ -43,8 +44,9 @@ function KnownBatch({ batch, onClose }: { batch: Batch; onClose: () => void }) {
   const [asking, setAsking] = useState(false);
   const { batches } = texts;
   const length = took(batch);
-  const time = (seconds: number) => `${dateTime(seconds * 1000, 'UTC')} UTC`;
-  const file = (id: string) => `/v1/files/${id}/content`;
+  const time = (seconds: number) => exactTime(seconds * 1000);
+  const { query } = useWorkAccount();
+  const file = (id: string) => fileAddress(id, query);
   return (
     <Sheet
       title={batches.columns.id}
@@ -128,9 +130,10 @@ function Problems({ batch }: { batch: Batch }) {
 function CancelBatch({ batch, onClose }: { batch: Batch; onClose: () => void }) {
   const { batches } = texts;
   const { completed, failed, total } = batch.request_counts;
+  const { query } = useWorkAccount();
   const cancel = async () => {
     try {
-      await call(`/v1/batches/${batch.id}/cancel`, { method: 'POST' });
+      await call(`/v1/batches/${batch.id}/cancel`, { method: 'POST', query });
       await queryClient.invalidateQueries({ queryKey: ['batch', batch.id] });
       await queryClient.invalidateQueries({ queryKey: ['batches'] });
       toast(batches.cancelled(batch.id));

@@ -1,12 +1,13 @@
 import { BATCH_OPERATIONS } from '@baobab/core/domain/operations.ts';
 import { useState } from 'preact/hooks';
-import { useNow } from '../../address/range.ts';
+import { keptSearch, useNow } from '../../address/range.ts';
 import { changeSearch, href, usePlace } from '../../address/router.ts';
+import { exactTime } from '../../address/zone.ts';
 import { call } from '../../api/client.ts';
 import { useEvent } from '../../api/events.ts';
 import { useBatches, useFiles } from '../../api/queries.ts';
 import { queryClient } from '../../api/query.ts';
-import { ownAccount, useSession } from '../../api/session.ts';
+import { useWorkAccount } from '../../api/session.ts';
 import type { Batch } from '../../api/types.ts';
 import { Button, LinkButton } from '../../components/button.tsx';
 import { optionsOf, Select } from '../../components/choices.tsx';
@@ -18,8 +19,9 @@ import { Sheet } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
 import type { Column } from '../../components/table.tsx';
 import { bytes, full } from '../../format/numbers.ts';
-import { ago, dateTime } from '../../format/times.ts';
+import { ago } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
+import { useWorkAbout } from '../accounts/work-about.ts';
 import { isBatchInput } from '../files/file-kind.ts';
 import { BatchProgress, BatchStatus, took } from './batch-parts.tsx';
 import { BatchSheet } from './batch-sheet.tsx';
@@ -69,7 +71,7 @@ function batchColumns(now: number): Column<Batch>[] {
       sortBy: ({ created_at }) => created_at,
       cell: ({ created_at: at }) => {
         const iso = new Date(at * 1000).toISOString();
-        return <span title={dateTime(iso, 'UTC')}>{ago(iso, now)}</span>;
+        return <span title={exactTime(iso)}>{ago(iso, now)}</span>;
       },
     },
     {
@@ -83,13 +85,13 @@ function batchColumns(now: number): Column<Batch>[] {
 }
 
 export default function Batches() {
-  const session = useSession();
+  const { id: account } = useWorkAccount();
   const { search } = usePlace();
   const now = useNow();
   const batches = useBatches();
   useEvent('batch', (event) => {
-    // Operators get the events of all accounts. This page lists the batches of their own.
-    if (event.account_id !== session.account.id) return;
+    // Operators get the events of all accounts. This page lists the batches of one.
+    if (event.account_id !== account) return;
     const renew = (batch: Batch): Batch =>
       batch.id === event.id ? { ...batch, status: event.status, request_counts: event.request_counts } : batch;
     batches.change(renew);
@@ -106,7 +108,7 @@ export default function Batches() {
     </Button>
   );
   return (
-    <Page title={texts.batches.title} about={ownAccount(texts.batches.about, session)} action={create}>
+    <Page title={texts.batches.title} about={useWorkAbout(texts.batches.about)} action={create}>
       <Listing
         query={batches}
         label={texts.batches.title}
@@ -142,6 +144,7 @@ const ENDPOINTS = Object.keys(BATCH_OPERATIONS);
 function CreateBatch({ onClose }: { onClose: () => void }) {
   const { search } = usePlace();
   const files = useFiles('batch');
+  const { query } = useWorkAccount();
   const [chosen, setChosen] = useState(search.get('file') ?? '');
   const [endpoint, setEndpoint] = useState(ENDPOINTS[0] ?? '');
   const [window, setWindow] = useState('24h');
@@ -151,7 +154,7 @@ function CreateBatch({ onClose }: { onClose: () => void }) {
 
   const form = useForm(async () => {
     const body = { input_file_id: input, endpoint, completion_window: window };
-    const batch = await call<Batch>('/v1/batches', { method: 'POST', body });
+    const batch = await call<Batch>('/v1/batches', { method: 'POST', query, body });
     await queryClient.invalidateQueries({ queryKey: ['batches'] });
     toast(batches.created(batch.id));
     changeSearch({ new: undefined, file: undefined, batch: batch.id });
@@ -162,7 +165,7 @@ function CreateBatch({ onClose }: { onClose: () => void }) {
         {files.data && inputs.length === 0 ? (
           <div class="notice row spread">
             {batches.noInput}
-            <LinkButton href={href('/files')} icon="upload" size="small">
+            <LinkButton href={href('/files', keptSearch(search))} icon="upload" size="small">
               {texts.files.upload}
             </LinkButton>
           </div>

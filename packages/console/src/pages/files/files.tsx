@@ -1,10 +1,11 @@
 import { useRef, useState } from 'preact/hooks';
-import { useNow } from '../../address/range.ts';
+import { keptSearch, useNow } from '../../address/range.ts';
 import { href, useParameter } from '../../address/router.ts';
+import { exactTime } from '../../address/zone.ts';
 import { call } from '../../api/client.ts';
-import { useFiles } from '../../api/queries.ts';
+import { fileAddress, useFiles } from '../../api/queries.ts';
 import { queryClient } from '../../api/query.ts';
-import { ownAccount, useSession } from '../../api/session.ts';
+import { useWorkAccount } from '../../api/session.ts';
 import type { StoredFile } from '../../api/types.ts';
 import { Button, LinkButton } from '../../components/button.tsx';
 import { Select } from '../../components/choices.tsx';
@@ -15,22 +16,23 @@ import { Modal } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
 import type { Column } from '../../components/table.tsx';
 import { bytes, full } from '../../format/numbers.ts';
-import { ago, dateTime } from '../../format/times.ts';
+import { ago } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
+import { useWorkAbout } from '../accounts/work-about.ts';
 import { isBatchInput, isResult, shortName } from './file-kind.ts';
 import { UploadArea } from './upload-area.tsx';
 
 export default function Files() {
-  const session = useSession();
   const [purpose, setPurpose] = useParameter('purpose');
   const files = useFiles(purpose);
   const [removing, setRemoving] = useState<StoredFile>();
   const chooser = useRef<HTMLInputElement>(null);
   const now = useNow();
+  const { query } = useWorkAccount();
   return (
     <Page
       title={texts.files.title}
-      about={ownAccount(texts.files.about, session)}
+      about={useWorkAbout(texts.files.about)}
       action={
         <Button tone="primary" icon="upload" onClick={() => chooser.current?.click()}>
           {texts.files.upload}
@@ -54,7 +56,7 @@ export default function Files() {
         <Listing
           query={files}
           label={texts.files.title}
-          columns={fileColumns({ now, onRemove: setRemoving })}
+          columns={fileColumns({ now, addressOf: (id) => fileAddress(id, query), onRemove: setRemoving })}
           rowKey={({ id }) => id}
           initialSort="-created"
           filters={{ purpose: undefined }}
@@ -71,9 +73,10 @@ export default function Files() {
 }
 
 function RemoveFile({ file, onClose }: { file: StoredFile; onClose: () => void }) {
+  const { query } = useWorkAccount();
   const remove = async () => {
     try {
-      await call(`/v1/files/${file.id}`, { method: 'DELETE' });
+      await call(`/v1/files/${file.id}`, { method: 'DELETE', query });
       await queryClient.invalidateQueries({ queryKey: ['files'] });
       toast(texts.files.removed(file.filename));
     } catch (error) {
@@ -101,10 +104,12 @@ function RemoveFile({ file, onClose }: { file: StoredFile; onClose: () => void }
 
 interface FileColumnsOptions {
   now: number;
+  /** Of the content of a file. */
+  addressOf(id: string): string;
   onRemove(file: StoredFile): void;
 }
 
-function fileColumns({ now, onRemove }: FileColumnsOptions): Column<StoredFile>[] {
+function fileColumns({ now, addressOf, onRemove }: FileColumnsOptions): Column<StoredFile>[] {
   const { columns } = texts.files;
   return [
     {
@@ -112,7 +117,7 @@ function fileColumns({ now, onRemove }: FileColumnsOptions): Column<StoredFile>[
       label: columns.name,
       sortBy: ({ filename }) => filename.toLowerCase(),
       cell: ({ id, filename }) => (
-        <a class="truncate strong" dir="auto" href={`/v1/files/${id}/content`} download={filename} title={filename}>
+        <a class="truncate strong" dir="auto" href={addressOf(id)} download={filename} title={filename}>
           {shortName({ filename })}
         </a>
       ),
@@ -136,13 +141,13 @@ function fileColumns({ now, onRemove }: FileColumnsOptions): Column<StoredFile>[
       label: columns.created,
       wide: true,
       sortBy: (file) => file.created_at,
-      cell: (file) => <span title={dateTime(file.created_at, 'UTC')}>{ago(file.created_at, now)}</span>,
+      cell: (file) => <span title={exactTime(file.created_at)}>{ago(file.created_at, now)}</span>,
     },
     {
       id: 'expires',
       label: columns.expires,
       sortBy: (file) => file.expires_at,
-      cell: (file) => <span title={dateTime(file.expires_at, 'UTC')}>{ago(file.expires_at, now)}</span>,
+      cell: (file) => <span title={exactTime(file.expires_at)}>{ago(file.expires_at, now)}</span>,
     },
     {
       id: 'id',
@@ -162,7 +167,14 @@ function fileColumns({ now, onRemove }: FileColumnsOptions): Column<StoredFile>[
         <div class="table-actions">
           {isBatchInput(file) && (
             <span class="wide-only">
-              <LinkButton size="small" href={href('/batches', { new: 'batch', file: file.id })}>
+              <LinkButton
+                size="small"
+                href={href('/batches', {
+                  ...keptSearch(new URLSearchParams(location.search)),
+                  new: 'batch',
+                  file: file.id,
+                })}
+              >
                 {texts.files.batchOf}
               </LinkButton>
             </span>

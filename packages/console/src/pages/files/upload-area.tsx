@@ -1,6 +1,7 @@
 import type { RefObject } from 'preact';
 import { useState } from 'preact/hooks';
 import { queryClient } from '../../api/query.ts';
+import { useWorkAccount } from '../../api/session.ts';
 import { purposeOf, upload } from '../../api/upload.ts';
 import { Meter, toast } from '../../components/feedback.tsx';
 import { percent } from '../../format/numbers.ts';
@@ -13,6 +14,7 @@ interface Running {
 
 /** Takes dropped or chosen files and sends them one after another. */
 export function UploadArea({ chooser }: { chooser: RefObject<HTMLInputElement | null> }) {
+  const { query } = useWorkAccount();
   const [over, setOver] = useState(false);
   const [running, setRunning] = useState<Running>();
 
@@ -20,7 +22,7 @@ export function UploadArea({ chooser }: { chooser: RefObject<HTMLInputElement | 
     for (const file of files ?? []) {
       setRunning({ name: file.name, share: 0 });
       try {
-        await upload(file, purposeOf(file), (share) => setRunning({ name: file.name, share }));
+        await upload(file, { purpose: purposeOf(file), query }, (share) => setRunning({ name: file.name, share }));
         toast(texts.files.uploaded(file.name));
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error);

@@ -2,14 +2,15 @@ import { isOperator } from '@baobab/core/domain/operations.ts';
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import { useState } from 'preact/hooks';
 import { call } from '../../api/client.ts';
-import { keysPath, useAccounts } from '../../api/queries.ts';
+import { keysPath, useAccount, useAccounts } from '../../api/queries.ts';
 import { queryClient } from '../../api/query.ts';
 import { useAccountFilter, useSession } from '../../api/session.ts';
 import type { NewKey } from '../../api/types.ts';
-import { optionsOf, Segments, Select } from '../../components/choices.tsx';
+import { optionsOf, Segments } from '../../components/choices.tsx';
 import { TextArea, TextField } from '../../components/fields.tsx';
 import { errorAt, Form, useForm } from '../../components/form.tsx';
 import { Sheet } from '../../components/overlay.tsx';
+import { useSettled } from '../../components/settled.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { labelOf } from '../../texts/label-of.ts';
 import { CHOICES, READ_SCOPES } from './key-parts.tsx';
@@ -33,8 +34,10 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
   const session = useSession();
   const admin = isOperator(session);
   const filter = useAccountFilter();
-  const accounts = useAccounts();
-  const [account, setAccount] = useState(filter === undefined || filter === '*' ? session.account.id : filter);
+  const shown = useAccount(filter);
+  const [typed, setAccount] = useState<string>();
+  const account = typed ?? shown?.name ?? session.account.name;
+  const suggested = useAccounts(useSettled(typed ?? ''));
   const [name, setName] = useState('');
   const [access, setAccess] = useState<Access>('all');
   const [scopes, setScopes] = useState<string[]>(['chat', 'models']);
@@ -46,7 +49,7 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
   const unmatched = useUnmatchedModels(patterns);
   const form = useForm(async () => {
     const body = {
-      ...(admin ? { account } : {}),
+      ...(admin ? { account: account.trim() } : {}),
       name: name.trim(),
       ...(access === 'all' ? {} : { scopes: access === 'read' ? READ_SCOPES : scopes }),
       allowed_models: patterns,
@@ -79,7 +82,7 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
         state={form}
         action={texts.keys.create}
         ready={name.trim() !== ''}
-        fields={['name', 'allowed_models', 'allowed_regions', ...KEY_LIMIT_FIELDS]}
+        fields={['name', 'account', 'allowed_models', 'allowed_regions', ...KEY_LIMIT_FIELDS]}
         onCancel={onClose}
       >
         <TextField
@@ -92,14 +95,24 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
           maxLength={100}
         />
         {admin && (
-          <Select
-            label={texts.keys.account}
-            value={account}
-            onValue={setAccount}
-            options={(accounts.data?.data ?? [{ ...session.account, status: 'active' }])
-              .filter(({ status }) => status === 'active')
-              .map(({ id, name: label }) => ({ value: id, label }))}
-          />
+          <>
+            <TextField
+              label={texts.keys.account}
+              hint={texts.keys.accountHint}
+              error={errorOf('account')}
+              value={account}
+              onValue={setAccount}
+              required
+              list="key-accounts"
+            />
+            <datalist id="key-accounts">
+              {suggested.data?.data
+                .filter(({ status }) => status === 'active')
+                .map(({ id, name: each }) => (
+                  <option key={id} value={each} />
+                ))}
+            </datalist>
+          </>
         )}
         <fieldset class="choices">
           <legend class="field-label">{texts.keys.access}</legend>

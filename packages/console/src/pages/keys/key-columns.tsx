@@ -1,7 +1,8 @@
 import { changeSearch } from '../../address/router.ts';
+import { currentZone, exactTime } from '../../address/zone.ts';
 import type { Key } from '../../api/types.ts';
 import type { Column } from '../../components/table.tsx';
-import { ago, date, dateTime } from '../../format/times.ts';
+import { ago, date } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import type { MonthlySpend } from '../spend/monthly-spend.ts';
 import { SpendCell } from '../spend/spend.tsx';
@@ -11,12 +12,12 @@ export interface KeyColumnsOptions {
   /** This month, by key. Undefined while it loads. */
   spend: MonthlySpend | undefined;
   now: number;
-  /** Set if keys of several accounts are shown. */
-  accountName: ((id: string) => string) | undefined;
+  /** Keys of several accounts are shown. */
+  withAccount: boolean;
   withStatus: boolean;
 }
 
-export function keyColumns({ spend, now, accountName, withStatus }: KeyColumnsOptions): Column<Key>[] {
+export function keyColumns({ spend, now, withAccount, withStatus }: KeyColumnsOptions): Column<Key>[] {
   return [
     {
       id: 'name',
@@ -39,14 +40,18 @@ export function keyColumns({ spend, now, accountName, withStatus }: KeyColumnsOp
       extra: true,
       cell: ({ prefix }) => <code class="muted">{prefix}…</code>,
     },
-    ...(accountName
+    ...(withAccount
       ? [
           {
             id: 'account',
             label: texts.keys.columns.account,
             wide: true,
-            sortBy: (key: Key) => accountName(key.account_id),
-            cell: (key: Key) => <span class="truncate">{accountName(key.account_id)}</span>,
+            sortBy: (key: Key) => key.account_name ?? key.account_id,
+            cell: (key: Key) => (
+              <span class="truncate" dir="auto">
+                {key.account_name ?? key.account_id}
+              </span>
+            ),
           },
         ]
       : []),
@@ -67,7 +72,7 @@ export function keyColumns({ spend, now, accountName, withStatus }: KeyColumnsOp
         used === null ? (
           <span class="muted">{texts.common.never}</span>
         ) : (
-          <span title={dateTime(used, 'UTC')}>{ago(used, now)}</span>
+          <span title={exactTime(used)}>{ago(used, now)}</span>
         ),
     },
     {
@@ -76,7 +81,11 @@ export function keyColumns({ spend, now, accountName, withStatus }: KeyColumnsOp
       extra: true,
       sortBy: ({ expires_at }) => (expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(expires_at)),
       cell: ({ expires_at: expires }) =>
-        expires === null ? <span class="muted">{texts.common.never}</span> : date(expires, 'UTC'),
+        expires === null ? (
+          <span class="muted">{texts.common.never}</span>
+        ) : (
+          <span title={exactTime(expires)}>{date(expires, currentZone())}</span>
+        ),
     },
     ...(withStatus
       ? [

@@ -2,6 +2,7 @@ import { isOperator } from '@baobab/core/domain/operations.ts';
 import { useState } from 'preact/hooks';
 import { useNow } from '../../address/range.ts';
 import { href } from '../../address/router.ts';
+import { exactTime } from '../../address/zone.ts';
 import { call } from '../../api/client.ts';
 import { keysPath } from '../../api/queries.ts';
 import { queryClient } from '../../api/query.ts';
@@ -15,7 +16,7 @@ import { toast, toastFailure } from '../../components/feedback.tsx';
 import { TextField } from '../../components/fields.tsx';
 import { useSave } from '../../components/form.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
-import { ago, dateTime } from '../../format/times.ts';
+import { ago } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { BudgetMeter, Spend } from '../spend/spend.tsx';
 import { KeyRights, KeyStatus, keyState } from './key-parts.tsx';
@@ -84,13 +85,10 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
               columns.used,
               key.last_used_at === null
                 ? texts.common.never
-                : `${ago(key.last_used_at, now)}, ${dateTime(key.last_used_at, 'UTC')} UTC`,
+                : `${ago(key.last_used_at, now)}, ${exactTime(key.last_used_at)}`,
             ],
-            [texts.keys.createdAt, `${dateTime(key.created_at, 'UTC')} UTC`],
-            [
-              texts.keys.expiry,
-              key.expires_at === null ? texts.common.never : `${dateTime(key.expires_at, 'UTC')} UTC`,
-            ],
+            [texts.keys.createdAt, exactTime(key.created_at)],
+            [texts.keys.expiry, key.expires_at === null ? texts.common.never : exactTime(key.expires_at)],
             [columns.scopes, <KeyRights key="rights" keyRecord={key} />],
             [texts.keys.models, list(key.allowed_models)],
             [texts.keys.regions, list(key.allowed_regions)],

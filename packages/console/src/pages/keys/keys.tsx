@@ -2,8 +2,9 @@ import { may } from '@baobab/core/domain/operations.ts';
 import { useState } from 'preact/hooks';
 import { useNow } from '../../address/range.ts';
 import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
-import { useAccounts, useKeys, useOwnKey } from '../../api/queries.ts';
-import { useAccountFilter, useSession } from '../../api/session.ts';
+import { exactTime } from '../../address/zone.ts';
+import { useKey, useKeyPages, useOwnKey } from '../../api/queries.ts';
+import { ALL_ACCOUNTS, useAccountFilter, useSession } from '../../api/session.ts';
 import type { NewKey } from '../../api/types.ts';
 import { Button } from '../../components/button.tsx';
 import { optionsOf, Segments } from '../../components/choices.tsx';
@@ -14,7 +15,7 @@ import { SearchField } from '../../components/fields.tsx';
 import { Listing } from '../../components/listing.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
-import { dateTime } from '../../format/times.ts';
+import { useSettled } from '../../components/settled.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { Snippets } from '../first-request/first-request.tsx';
 import { Budget } from '../overview/budget.tsx';
@@ -27,33 +28,24 @@ import { KeyRights, keyState } from './key-parts.tsx';
 export default function Keys() {
   const session = useSession();
   const { search } = usePlace();
-  const keys = useKeys();
-  const accounts = useAccounts();
+  const [find, setFind] = useParameter('find');
+  const keys = useKeyPages(useSettled(find));
   const account = useAccountFilter();
   const spend = useMonthlySpend('key');
   // A key that has just ended must not count as active for the rest of the minute.
   const now = Math.max(useNow(), Date.now());
   const [show, setShow] = useParameter('show', 'active');
-  const [find, setFind] = useParameter('find');
   const [created, setCreated] = useState<NewKey>();
+  const opened = search.get('key') ?? undefined;
+  const open = useKey(
+    opened,
+    keys.rows.find(({ id }) => id === opened),
+  );
 
   if (!may(session, 'keys.list')) return <OwnKeyPage />;
 
-  const all = keys.data?.data ?? [];
-  const words = find.toLowerCase();
-  const rows = all.filter(
-    (key) =>
-      (show === 'all' || keyState(key, now) === 'active') &&
-      (words === '' || `${key.name} ${key.prefix} ${key.id}`.toLowerCase().includes(words)),
-  );
-  const open = all.find(({ id }) => id === search.get('key'));
-  const accountName = (id: string) => accounts.data?.data.find((each) => each.id === id)?.name ?? id;
-  const columns = keyColumns({
-    spend,
-    now,
-    accountName: account === '*' ? accountName : undefined,
-    withStatus: show === 'all',
-  });
+  const rows = keys.rows.filter((key) => show === 'all' || keyState(key, now) === 'active');
+  const columns = keyColumns({ spend, now, withAccount: account === ALL_ACCOUNTS, withStatus: show === 'all' });
 
   const create = (
     <Button tone="primary" icon="plus" onClick={() => changeSearch({ new: 'key' })}>
@@ -64,7 +56,7 @@ export default function Keys() {
   return (
     <Page
       title={texts.keys.title}
-      about={account === '*' ? texts.keys.aboutAll : texts.keys.about}
+      about={account === ALL_ACCOUNTS ? texts.keys.aboutAll : texts.keys.about}
       action={create}
       filters={
         <>
@@ -133,10 +125,7 @@ function OwnKeyPage() {
               rows={[
                 [columns.key, <Copyable key="id" text={key.id} />],
                 [columns.scopes, <KeyRights key="access" keyRecord={key} />],
-                [
-                  columns.expires,
-                  key.expires_at === null ? texts.common.never : `${dateTime(key.expires_at, 'UTC')} UTC`,
-                ],
+                [columns.expires, key.expires_at === null ? texts.common.never : exactTime(key.expires_at)],
               ]}
             />
           </Card>

@@ -1,12 +1,13 @@
 import { useMemo } from 'preact/hooks';
 import { keptSearch, type Range, setCustomRange } from '../../address/range.ts';
 import { href, navigate, usePlace } from '../../address/router.ts';
-import type { PerformanceReport, UsageReport } from '../../api/types.ts';
+import type { Modality, PerformanceReport, UsageReport } from '../../api/types.ts';
 import { useBuckets } from '../../charts/buckets.ts';
 import { ChartTable } from '../../charts/chart-table.tsx';
 import { groupSeries } from '../../charts/grouping.ts';
 import type { Series } from '../../charts/plot.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
+import { OUTCOMES, outcomeColor } from '../../components/outcomes.tsx';
 import { Card } from '../../components/page.tsx';
 import { compact, full, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
 import { DURATION_STEPS, duration, durationAxis } from '../../format/times.ts';
@@ -17,6 +18,8 @@ export interface ChartsProps {
   /** By model. */
   usage: UsageReport;
   performance: PerformanceReport;
+  /** Of one kind of model, which it names; the seconds of audio and of embeddings have nothing in common. */
+  latency: { report: PerformanceReport; modality: Modality | undefined };
 }
 
 const DURATIONS = {
@@ -27,23 +30,25 @@ const DURATIONS = {
   exact: duration,
 } as const;
 
-export function Charts({ range, usage, performance }: ChartsProps) {
+export function Charts({ range, usage, performance, latency }: ChartsProps) {
   const { overview } = texts;
+  const kind = latency.modality && texts.modalities[latency.modality];
+  const ofKind = (title: string) => (kind === undefined ? title : overview.ofKind(title, kind));
   const { startsMs, times } = useBuckets(range);
   const byModel = useMemo(() => {
     const options = { group: 'model' as const, startsMs };
     return {
-      spend: groupSeries(usage.buckets, { ...options, metric: 'cost' }),
+      spend: groupSeries(usage.buckets, { ...options, metric: 'cost', rankBy: 'cost' }),
       tokens: groupSeries(usage.buckets, { ...options, metric: 'tokens', rankBy: 'cost' }),
     };
   }, [usage, startsMs]);
   const requests = useMemo(
     () => ({
       outcomes: outcomeSeries(performance.buckets, startsMs),
-      latency: percentileSeries(performance.buckets, startsMs, 'latency_ms'),
-      firstToken: percentileSeries(performance.buckets, startsMs, 'first_token_ms'),
+      latency: percentileSeries(latency.report.buckets, startsMs, 'latency_ms'),
+      firstToken: percentileSeries(latency.report.buckets, startsMs, 'first_token_ms'),
     }),
-    [performance, startsMs],
+    [performance, latency.report, startsMs],
   );
   const common = { times, range, onZoom: setCustomRange };
   return (
@@ -59,8 +64,8 @@ export function Charts({ range, usage, performance }: ChartsProps) {
       />
       <ChartCard {...common} title={overview.requestsOverTime} series={requests.outcomes} format={compact} />
       <ChartCard {...common} title={overview.tokensOverTime} series={byModel.tokens} format={compact} filter="model" />
-      <ChartCard {...common} {...DURATIONS} title={overview.latencyOverTime} series={requests.latency} />
-      <ChartCard {...common} {...DURATIONS} title={overview.firstTokenOverTime} series={requests.firstToken} />
+      <ChartCard {...common} {...DURATIONS} title={ofKind(overview.latencyOverTime)} series={requests.latency} />
+      <ChartCard {...common} {...DURATIONS} title={ofKind(overview.firstTokenOverTime)} series={requests.firstToken} />
     </>
   );
 }
@@ -69,21 +74,13 @@ type Buckets = PerformanceReport['buckets'];
 
 const byStart = (buckets: Buckets) => new Map(buckets.map((bucket) => [Date.parse(bucket.start), bucket]));
 
-/** Green for what worked, amber and red hues only for what did not. */
-const OUTCOMES = [
-  { id: 'succeeded', label: texts.figures.succeeded, hue: 0 },
-  { id: 'cancelled', label: texts.figures.cancelled, hue: -1 },
-  { id: 'client_errors', label: texts.figures.clientErrors, hue: 5 },
-  { id: 'limited', label: texts.figures.limited, hue: 1 },
-  { id: 'server_errors', label: texts.figures.serverErrors, hue: 3 },
-] as const;
-
 function outcomeSeries(buckets: Buckets, starts: number[]): Series[] {
   const known = byStart(buckets);
-  return OUTCOMES.map(({ id, label, hue }) => ({
+  return OUTCOMES.map((id) => ({
     id,
-    label,
-    hue,
+    label: texts.outcomes[id],
+    hue: -1,
+    color: outcomeColor(id),
     values: starts.map((start) => known.get(start)?.[id] ?? 0),
   })).filter(({ id, values }) => id === 'succeeded' || values.some((value) => value > 0));
 }

@@ -6,15 +6,19 @@ import { texts } from '../../texts/en/texts.ts';
 export interface FiguresProps {
   usage: UsageFigures | undefined;
   performance: PerformanceFigures | undefined;
+  /** Of one kind of model. */
+  latency: PerformanceFigures | undefined;
+  kind: string | undefined;
 }
 
 /** The totals of the chosen time. */
-export function Figures({ usage, performance }: FiguresProps) {
-  const requests = performance?.requests ?? usage?.requests;
+export function Figures({ usage, performance, latency: served, kind }: FiguresProps) {
+  const requests = performance?.requests;
   const errors = performance && performance.server_errors + performance.client_errors + performance.limited;
   const tokens = usage && usage.prompt_tokens + usage.completion_tokens;
-  const latency = performance?.latency_ms;
-  const first = performance?.first_token_ms;
+  const latency = served?.latency_ms;
+  const first = served?.first_token_ms;
+  const median = kind === undefined ? texts.figures.median : `${kind.toLowerCase()}, ${texts.figures.median}`;
   const { figures } = texts;
   return (
     <dl class="figures">
@@ -51,15 +55,15 @@ export function Figures({ usage, performance }: FiguresProps) {
         bad={(performance?.server_errors ?? 0) > 0}
       />
       <Figure
-        label={`${figures.latency}, ${figures.median}`}
-        value={performance && (latency?.p50 ?? null)}
+        label={`${figures.latency}, ${median}`}
+        value={served && (latency?.p50 ?? null)}
         format={duration}
         exact={duration}
         note={latency ? `p90 ${duration(latency.p90)} · p99 ${duration(latency.p99)}` : undefined}
       />
       <Figure
-        label={`${figures.firstToken}, ${figures.median}`}
-        value={performance && (first?.p50 ?? null)}
+        label={`${figures.firstToken}, ${median}`}
+        value={served && (first?.p50 ?? null)}
         format={duration}
         exact={duration}
         note={first ? `p90 ${duration(first.p90)} · p99 ${duration(first.p99)}` : undefined}

@@ -1,29 +1,61 @@
-import { keptSearch, useRange } from '../../address/range.ts';
-import { href, usePlace } from '../../address/router.ts';
+import { may } from '@baobab/core/domain/operations.ts';
+import { keptSearch, type Range, useRange } from '../../address/range.ts';
+import { href, useParameter, usePlace } from '../../address/router.ts';
 import { useLastEvent } from '../../api/events.ts';
-import { useAccounts, usePerformance, useUsage } from '../../api/queries.ts';
-import { useAccountFilter } from '../../api/session.ts';
-import type { UsageReport } from '../../api/types.ts';
+import { useBudgets, useModels, usePerformance, useUsage } from '../../api/queries.ts';
+import { ALL_ACCOUNTS, useAccountFilter, useSession } from '../../api/session.ts';
+import type { Account, Key, Modality, Model, UsageReport } from '../../api/types.ts';
 import { type Group, groupTotals, OTHERS } from '../../charts/grouping.ts';
+import { Select } from '../../components/choices.tsx';
 import { Badge, Failure, Meter } from '../../components/feedback.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { RangeFilter } from '../../components/range-filter.tsx';
 import { full, money, moneyExact } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { FirstRequest } from '../first-request/first-request.tsx';
-import { useMonthlySpend } from '../spend/monthly-spend.ts';
+import { keyState } from '../keys/key-parts.tsx';
+import { type MonthlySpend, useMonthlySpend } from '../spend/monthly-spend.ts';
 import { Budget } from './budget.tsx';
 import { Charts } from './charts.tsx';
 import { Figures } from './figures.tsx';
 
+/** On the first day, a week would be six empty days. */
+function useFittingRange(): { range: Range; isKnown: boolean } {
+  const { search } = usePlace();
+  const isChosen = search.has('range') || search.has('from');
+  const [week, day] = [useRange('7d'), useRange('24h')];
+  const days = useUsage(week, 'day', { groupBy: '' }, { enabled: !isChosen });
+  const first = days.data?.buckets[0];
+  const isNew = !isChosen && first !== undefined && Date.parse(first.end) > day.fromMs;
+  return { range: isNew ? day : week, isKnown: isChosen || !days.isPending };
+}
+
+/** The kinds of models that were used, the most used first. */
+function kindsOf(usage: UsageReport | undefined, models: readonly Model[] | undefined): Modality[] {
+  if (usage === undefined || models === undefined) return [];
+  const kinds = new Map(models.map(({ id, modality }) => [id, modality]));
+  const requests = new Map<Modality, number>();
+  for (const { id, requests: count } of groupTotals(usage.buckets, 'model')) {
+    const kind = kinds.get(id);
+    if (kind !== undefined) requests.set(kind, (requests.get(kind) ?? 0) + count);
+  }
+  return [...requests].toSorted(([, left], [, right]) => right - left).map(([kind]) => kind);
+}
+
 export default function Overview() {
-  const range = useRange('7d');
+  const { range, isKnown } = useFittingRange();
   const account = useAccountFilter();
-  const byModel = useUsage(range, range.bucket, { groupBy: 'model' });
-  const byKey = useUsage(range, 'month', { groupBy: 'key' });
-  const byAccount = useUsage(range, 'month', { groupBy: 'account' }, { enabled: account === '*' });
-  const performance = usePerformance(range, range.bucket);
+  const byModel = useUsage(range, range.bucket, { groupBy: 'model' }, { enabled: isKnown });
+  const byKey = useUsage(range, 'month', { groupBy: 'key' }, { enabled: isKnown });
+  const byAccount = useUsage(range, 'month', { groupBy: 'account' }, { enabled: isKnown && account === ALL_ACCOUNTS });
+  const performance = usePerformance(range, range.bucket, { enabled: isKnown });
+  const models = useModels(may(useSession(), 'models.list'));
   const usage = byModel.data;
+  const kinds = kindsOf(usage, models.data?.data);
+  const [asked, setKind] = useParameter('kind');
+  const kind = kinds.find((each) => each === asked) ?? kinds[0];
+  const ofKind = usePerformance(range, range.bucket, { modality: kind, enabled: kind !== undefined });
+  const latency = kind === undefined ? performance.data : ofKind.data;
   const failed = byModel.error ?? performance.error;
   const empty = usage && performance.data && usage.totals.requests === 0 && performance.data.totals.requests === 0;
   return (
@@ -31,20 +63,46 @@ export default function Overview() {
       title={texts.overview.title}
       about={texts.overview.about}
       action={<Live />}
-      filters={<RangeFilter range={range} />}
+      filters={
+        <>
+          <RangeFilter range={range} />
+          {kinds.length > 1 && (
+            <Select
+              inline
+              label={texts.overview.latencyOf}
+              options={kinds.map((each) => ({
+                value: each,
+                label: `${texts.overview.latencyOf} ${texts.modalities[each].toLowerCase()}`,
+              }))}
+              value={kind ?? ''}
+              onValue={(value) => setKind(value === kinds[0] ? undefined : value)}
+            />
+          )}
+        </>
+      }
     >
-      {failed && !usage ? (
+      {failed && !(usage && performance.data) ? (
         <Failure error={failed} onRetry={() => void byModel.refetch()} />
       ) : (
         <div class="stack">
-          <Figures usage={usage?.totals} performance={performance.data?.totals} />
+          <Figures
+            usage={usage?.totals}
+            performance={performance.data?.totals}
+            latency={latency?.totals}
+            kind={kind && texts.modalities[kind]}
+          />
           {empty && <FirstRequest title={texts.overview.emptyTitle} text={texts.overview.emptyText} />}
           {!empty && (
             <>
-              {performance.data && usage ? (
+              {performance.data && usage && latency ? (
                 <div class="grid-2">
-                  <Charts range={range} usage={usage} performance={performance.data} />
-                  {account === '*' ? <AccountBudgets /> : <Budget />}
+                  <Charts
+                    range={range}
+                    usage={usage}
+                    performance={performance.data}
+                    latency={{ report: latency, modality: kind }}
+                  />
+                  {account === undefined ? <Budget /> : <Budgets />}
                 </div>
               ) : (
                 <div class="grid-2">
@@ -55,7 +113,7 @@ export default function Overview() {
               <div class="grid-3">
                 <Ranking title={texts.overview.topModels} usage={usage} group="model" />
                 <Ranking title={texts.overview.topKeys} usage={byKey.data} group="key" />
-                {account === '*' && (
+                {account === ALL_ACCOUNTS && (
                   <Ranking title={texts.overview.topAccounts} usage={byAccount.data} group="account" />
                 )}
               </div>
@@ -80,19 +138,36 @@ function Live() {
 
 const MAX_ROWS = 6;
 
-/** Which accounts are close to their budgets. */
-function AccountBudgets() {
-  const accounts = useAccounts();
-  const spend = useMonthlySpend('account');
+/** Which accounts and keys are close to their budgets. */
+function Budgets() {
+  const account = useAccountFilter();
+  const accounts = useBudgets<Account>('/v1/admin/accounts');
+  const keys = useBudgets<Key>('/v1/admin/keys');
+  const [accountSpend, keySpend] = [useMonthlySpend('account'), useMonthlySpend('key')];
   const { overview } = texts;
-  if (!accounts.data || !spend) return <Skeleton height={290} />;
-  const rows = accounts.data.data
-    .flatMap(({ id, name, status, monthly_budget_usd: budget }) => {
-      if (budget === null || status === 'deleted') return [];
-      const spent = spend.get(id) ?? 0;
-      return [{ id, name, budget, spent, share: budget > 0 ? spent / budget : 1 }];
-    })
-    .toSorted((left, right) => right.share - left.share);
+  if (!accounts.data || !keys.data || !accountSpend || !keySpend) return <Skeleton height={290} />;
+  const now = Date.now();
+  const entry = (
+    { id, name, monthly_budget_usd }: Account | Key,
+    spend: MonthlySpend,
+    more: { to: string; kind: string },
+  ) => {
+    const budget = monthly_budget_usd ?? 0;
+    const spent = spend.get(id) ?? 0;
+    return { id, name, budget, spent, share: budget > 0 ? spent / budget : 1, ...more };
+  };
+  const rows = [
+    ...accounts.data.data
+      .filter(({ id, status }) => status !== 'deleted' && (account === ALL_ACCOUNTS || id === account))
+      .map((each) =>
+        entry(each, accountSpend, { to: href('/accounts', { open: each.id }), kind: texts.usage.groups.account }),
+      ),
+    ...keys.data.data
+      .filter((key) => keyState(key, now) === 'active')
+      .map((key) =>
+        entry(key, keySpend, { to: href('/keys', { key: key.id, show: 'all' }), kind: texts.usage.groups.key }),
+      ),
+  ].toSorted((left, right) => right.share - left.share);
   return (
     <Card title={overview.budgets} aside={<span class="chart-zone">{overview.budgetMonth}</span>}>
       {rows.length === 0 && (
@@ -101,12 +176,15 @@ function AccountBudgets() {
         </p>
       )}
       <ul class="stack">
-        {rows.slice(0, MAX_ROWS).map(({ id, name, budget, spent, share }) => (
+        {rows.slice(0, MAX_ROWS).map(({ id, name, kind, to, budget, spent, share }) => (
           <li key={id} class="stack-tight">
             <div class="spread">
-              <a class="truncate" dir="auto" href={href('/accounts', { open: id })}>
-                {name}
-              </a>
+              <span class="truncate">
+                <a dir="auto" href={to}>
+                  {name}
+                </a>{' '}
+                <span class="muted small">{kind.toLowerCase()}</span>
+              </span>
               <span class="mono small">{overview.budgetSpent(money(spent), money(budget))}</span>
             </div>
             <Meter share={share} label={name} />

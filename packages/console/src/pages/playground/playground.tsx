@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { changeSearch, usePlace } from '../../address/router.ts';
 import { useModels } from '../../api/queries.ts';
 import type { Modality } from '../../api/types.ts';
@@ -8,6 +8,7 @@ import { Empty, Failure } from '../../components/feedback.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Page, Skeleton } from '../../components/page.tsx';
 import { texts } from '../../texts/en/texts.ts';
+import { useBilledTo } from '../accounts/work-about.ts';
 import { CodeExamples, type WriteCode } from '../first-request/code-examples.tsx';
 import { Chat } from './chat/chat.tsx';
 import { Transcription } from './transcription/transcription.tsx';
@@ -25,13 +26,19 @@ export default function Playground() {
   const asked = search.get('mode') ?? all.find(({ id }) => id === search.get('model'))?.modality;
   const mode = MODES.find((each) => each === asked) ?? 'chat';
   const usable = all.filter(({ modality, status }) => modality === mode && status !== 'unavailable');
-  const chosen = usable.find(({ id }) => id === search.get('model'));
-  const model = chosen ?? usable.find(({ status }) => status === 'ready') ?? usable[0];
+  const place = `baobab.playground.model.${mode}`;
+  const named = (id: string | null) => usable.find((each) => each.id === id);
+  const chosen = named(search.get('model'));
+  // The list has the recommended ones first. Which of them are loaded changes all the time.
+  const model = chosen ?? named(localStorage.getItem(place)) ?? usable[0];
+  useEffect(() => {
+    if (chosen) localStorage.setItem(place, chosen.id);
+  }, [place, chosen]);
   const Part = PARTS[mode];
   return (
     <Page
       title={texts.playground.title}
-      about={texts.playground.about}
+      about={useBilledTo(texts.playground.about)}
       filters={
         <Segments
           label={texts.playground.mode}

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { call } from '../../api/client.ts';
+import { useWorkAccount } from '../../api/session.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { snippet } from '../first-request/snippets.ts';
 import { PartForm, type PartProps } from './parts.tsx';
@@ -22,8 +23,12 @@ export interface RequestFormProps<Body, Answer> extends PartProps {
 /** The form of a part that sends JSON and gets JSON. */
 export function RequestForm<Body extends object, Answer>(props: RequestFormProps<Body, Answer>) {
   const { models, model, path, body, run, disabled, onCode, children } = props;
+  const { query } = useWorkAccount();
   const start = () =>
-    run.start(async (signal) => ({ sent: body, answer: await call<Answer>(path, { method: 'POST', body, signal }) }));
+    run.start(async (signal) => ({
+      sent: body,
+      answer: await call<Answer>(path, { method: 'POST', query, body, signal }),
+    }));
   return (
     <PartForm
       models={models}

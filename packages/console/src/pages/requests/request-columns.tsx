@@ -1,27 +1,11 @@
 import { changeSearch } from '../../address/router.ts';
 import type { RequestEntry } from '../../api/types.ts';
-import { Badge, type BadgeTone } from '../../components/feedback.tsx';
+import { StatusBadge } from '../../components/outcomes.tsx';
 import { Slug } from '../../components/slug.tsx';
 import type { Column } from '../../components/table.tsx';
 import { compact, full, money, moneyExact } from '../../format/numbers.ts';
 import { audioLength, dateTime, duration, shortTime } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
-
-function statusTone(status: number): BadgeTone {
-  if (status < 400) return 'good';
-  if (status === 499) return 'plain';
-  return status >= 500 ? 'bad' : 'warn';
-}
-
-export function Status({ entry: { status, code } }: { entry: Pick<RequestEntry, 'status' | 'code'> }) {
-  return (
-    <span title={code ?? undefined}>
-      <Badge tone={statusTone(status)}>
-        <span class="mono">{status}</span>
-      </Badge>
-    </span>
-  );
-}
 
 const { columns } = texts.requests;
 
@@ -41,7 +25,7 @@ export function requestColumns(zone: string): Column<RequestEntry>[] {
         </button>
       ),
     },
-    { id: 'status', label: columns.status, card: 'badge', cell: (entry) => <Status entry={entry} /> },
+    { id: 'status', label: columns.status, card: 'badge', cell: (entry) => <StatusBadge entry={entry} /> },
     {
       id: 'model',
       label: columns.model,

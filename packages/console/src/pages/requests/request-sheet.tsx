@@ -1,16 +1,16 @@
 import { MEASURE_NAMES, MEASURES } from '@baobab/core/domain/measures.ts';
 import { href } from '../../address/router.ts';
-import { useAccounts, useRequest } from '../../api/queries.ts';
+import { useAccount, useRequest } from '../../api/queries.ts';
 import type { RequestDetail, RequestEntry } from '../../api/types.ts';
 import { CodeBlock, Copyable } from '../../components/copying.tsx';
 import { type Detail, Details } from '../../components/details.tsx';
 import { Badge, Failure } from '../../components/feedback.tsx';
+import { StatusBadge } from '../../components/outcomes.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
 import { full, moneyExact } from '../../format/numbers.ts';
 import { dateTime, duration } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
-import { Status } from './request-columns.tsx';
 
 /** Shown where there are any. */
 const OTHER_MEASURES = MEASURE_NAMES.map((name) => MEASURES[name]).filter(({ unit }) => unit !== 'tokens');
@@ -39,13 +39,12 @@ export function RequestSheet({ id, known, zone, onClose }: RequestSheetProps) {
 }
 
 function Facts({ entry, zone }: { entry: RequestEntry; zone: string }) {
-  const accounts = useAccounts();
+  const account = useAccount(entry.account_id);
   const { requests, figures } = texts;
   const { columns } = requests;
-  const account = accounts.data?.data.find(({ id }) => id === entry.account_id);
   const why = entry.code === null ? undefined : requests.failures[entry.code];
   const rows: Detail[] = [
-    [columns.status, <Status key="status" entry={entry} />],
+    [columns.status, <StatusBadge key="status" entry={entry} words />],
     !!entry.code && [requests.code, <code key="code">{entry.code}</code>],
     [columns.time, `${dateTime(entry.time, zone)} ${zone}`],
     [columns.endpoint, <code key="endpoint">{entry.endpoint}</code>],

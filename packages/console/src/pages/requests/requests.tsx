@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { useRange } from '../../address/range.ts';
 import { changeSearch, usePlace } from '../../address/router.ts';
 import { useEvent } from '../../api/events.ts';
-import { useKeys, useModels, useRequests } from '../../api/queries.ts';
+import { useKey, useModels, useRequests } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { optionsOf, Select } from '../../components/choices.tsx';
 import { SearchField } from '../../components/fields.tsx';
@@ -35,7 +35,6 @@ export default function Requests() {
   const { search } = usePlace();
   const range = useRange('24h');
   const models = useModels();
-  const keys = useKeys();
   const filter = (name: string) => search.get(name) ?? undefined;
   const query = {
     status: filter('status'),
@@ -54,8 +53,8 @@ export default function Requests() {
     setNewer(0);
     void pages.refetch();
   };
-  const keyName = (id: string) =>
-    keys.data?.data.find((key) => key.id === id)?.name ?? rows.find(({ key }) => key === id)?.key_name ?? id;
+  const key = useKey(query.key);
+  const keyName = (id: string) => key?.name ?? rows.find((row) => row.key === id)?.key_name ?? id;
   const open = search.get('request') ?? undefined;
 
   return (

@@ -1,5 +1,6 @@
 import { useNow } from '../../address/range.ts';
 import { useParameter } from '../../address/router.ts';
+import { exactTime } from '../../address/zone.ts';
 import { useSystem } from '../../api/queries.ts';
 import type { SystemReport } from '../../api/types.ts';
 import { Details } from '../../components/details.tsx';
@@ -7,7 +8,7 @@ import { Badge, Failure, Meter } from '../../components/feedback.tsx';
 import { SearchField } from '../../components/fields.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { bytes, full } from '../../format/numbers.ts';
-import { dateTime, duration } from '../../format/times.ts';
+import { duration } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 
 export default function System() {
@@ -55,7 +56,7 @@ function Report({ report }: { report: SystemReport }) {
                 [system.disk, `${bytes(disk.free_bytes)}, ${system.diskReserve(bytes(disk.reserve_bytes))}`],
                 [
                   system.uptime,
-                  <span key="uptime" title={dateTime(report.started_at, 'UTC')}>
+                  <span key="uptime" title={exactTime(report.started_at)}>
                     {duration(now - Date.parse(report.started_at))}
                   </span>,
                 ],

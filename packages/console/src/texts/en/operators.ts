@@ -6,7 +6,6 @@ export const accounts = {
     name: 'Name',
     status: 'Status',
     spend: 'Spend this month',
-    keys: 'Keys',
     rpm: 'Requests / min',
     tpm: 'Tokens / min',
     created: 'Created',

@@ -1,6 +1,7 @@
 export const playground = {
   title: 'Playground',
-  about: 'Try models with your own text. Requests are billed like any other.',
+  about: 'Try models with your own text.',
+  billedTo: (account: string) => `Requests are billed to account ${account}.`,
   open: 'Open the playground',
   modes: { chat: 'Chat', embedding: 'Embeddings', rerank: 'Rerank', audio: 'Transcription' },
   mode: 'What to try',
@@ -27,6 +28,7 @@ export const playground = {
   message: 'Message',
   messagePlaceholder: 'Write a message',
   send: 'Send',
+  enterSends: 'Enter sends, Shift Enter starts a line',
   stop: 'Stop',
   clear: 'Start over',
   code: 'Show code',

@@ -1,3 +1,4 @@
+import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { changeSearch, usePlace } from '../../../address/router.ts';
 import { Button } from '../../../components/button.tsx';
@@ -15,8 +16,9 @@ export function Chat({ models, model, onCode }: PartProps) {
   const { search } = usePlace();
   const second = models.find(({ id }) => id === search.get('with'));
   const [settings, changeSettings] = useDraft('chat-settings', initialSettings);
-  const [draft, changeDraft] = useDraft('chat', { message: '', turns: [] as Turn[] });
+  const [draft, changeDraft] = useDraft('chat', { message: '', turns: [] as Turn[], enterSends: false });
   const end = useRef<HTMLDivElement>(null);
+  const input = useRef<HTMLTextAreaElement>(null);
   const settingsPanel = useRef<HTMLDivElement>(null);
   const { turns } = draft;
   const text = draft.message.trim();
@@ -33,6 +35,11 @@ export function Chat({ models, model, onCode }: PartProps) {
     if (!ready) return;
     changeDraft({ message: '' });
     add({ text }, sides);
+  };
+  const takeExample = (message: string) => {
+    changeDraft({ message });
+    // It can be sent or changed with the keyboard at once.
+    input.current?.focus();
   };
   const sendResults = (side: Side, values: Record<string, string>) => add({ results: { side, values } }, [side]);
   const showCode = () => {
@@ -62,7 +69,7 @@ export function Chat({ models, model, onCode }: PartProps) {
           </Button>
         </div>
         <div class="chat-turns">
-          {turns.length === 0 && <Examples onExample={(message) => changeDraft({ message })} />}
+          {turns.length === 0 && <Examples onExample={takeExample} />}
           {turns.map((turn, index) => (
             <TurnView
               key={turn.id}
@@ -75,8 +82,11 @@ export function Chat({ models, model, onCode }: PartProps) {
           <div ref={end} />
         </div>
         <Composer
+          input={input}
           message={draft.message}
           onMessage={(message) => changeDraft({ message })}
+          enterSends={draft.enterSends}
+          onEnterSends={(enterSends) => changeDraft({ enterSends })}
           ready={ready}
           running={running}
           clearDisabled={turns.length === 0}
@@ -104,8 +114,12 @@ export function Chat({ models, model, onCode }: PartProps) {
 }
 
 interface ComposerProps {
+  input: RefObject<HTMLTextAreaElement | null>;
   message: string;
   onMessage: (message: string) => void;
+  /** By itself; with Ctrl or ⌘ it always does. */
+  enterSends: boolean;
+  onEnterSends: (enterSends: boolean) => void;
   /** Whether the message can be sent. */
   ready: boolean;
   running: boolean;
@@ -118,7 +132,8 @@ interface ComposerProps {
 }
 
 function Composer(props: ComposerProps) {
-  const { message, onMessage, ready, running, clearDisabled, codeDisabled, onSend, onStop, onClear, onCode } = props;
+  const { input, message, onMessage, enterSends, onEnterSends, ready, running, clearDisabled, codeDisabled } = props;
+  const { onSend, onStop, onClear, onCode } = props;
   const { playground } = texts;
   return (
     <form
@@ -129,15 +144,19 @@ function Composer(props: ComposerProps) {
       }}
     >
       <textarea
+        ref={input}
         class="textarea"
         dir="auto"
         rows={3}
         aria-label={playground.message}
-        placeholder={playground.messagePlaceholder + (hasKeyboard() ? ` (${sendKeys()})` : '')}
+        placeholder={playground.messagePlaceholder + (hasKeyboard() ? ` (${enterSends ? '↵' : sendKeys()})` : '')}
         value={message}
         onInput={(event) => onMessage(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) onSend();
+          if (event.key !== 'Enter' || event.isComposing) return;
+          if (!event.metaKey && !event.ctrlKey && !(enterSends && !event.shiftKey)) return;
+          event.preventDefault();
+          onSend();
         }}
       />
       <div class="spread">
@@ -148,6 +167,16 @@ function Composer(props: ComposerProps) {
           <Button tone="quiet" disabled={codeDisabled} onClick={onCode}>
             {playground.code}
           </Button>
+          {hasKeyboard() && (
+            <label class="check small muted wide-only">
+              <input
+                type="checkbox"
+                checked={enterSends}
+                onChange={(event) => onEnterSends(event.currentTarget.checked)}
+              />
+              {playground.enterSends}
+            </label>
+          )}
         </div>
         {running ? (
           <Button icon="stop" onClick={onStop}>

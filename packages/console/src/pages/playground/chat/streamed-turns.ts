@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { queryClient } from '../../../api/query.ts';
+import { useWorkAccount } from '../../../api/session.ts';
 import { streamChat } from '../../../api/stream.ts';
 import type { Model } from '../../../api/types.ts';
 import { type Answer, type ChatSettings, requestBody, type Side, type Turn } from './conversation.ts';
@@ -23,6 +24,7 @@ export const nextId = (turns: Turn[]): number => (turns.at(-1)?.id ?? 0) + 1;
 
 /** Sends the turns of a conversation. Leaving the page stops the answers. */
 export function useStreamedTurns({ turns, onTurns, modelOf, settings }: StreamedTurnsOptions): StreamedTurns {
+  const { query } = useWorkAccount();
   const [running, setRunning] = useState(false);
   const controller = useRef<AbortController>(undefined);
   useEffect(() => () => controller.current?.abort(), []);
@@ -51,7 +53,7 @@ export function useStreamedTurns({ turns, onTurns, modelOf, settings }: Streamed
     };
     update({});
     try {
-      await streamChat(requestBody(id, latest.current, side, settings), signal, (change) => {
+      await streamChat(requestBody(id, latest.current, side, settings), { signal, query }, (change) => {
         const started = change.text !== '' || change.toolCalls.length > 0;
         update({
           ...change,

@@ -1,6 +1,7 @@
 import type { RefObject } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { call } from '../../../api/client.ts';
+import { useWorkAccount } from '../../../api/session.ts';
 import { TextField } from '../../../components/fields.tsx';
 import { Card } from '../../../components/page.tsx';
 import { duration } from '../../../format/times.ts';
@@ -26,6 +27,7 @@ export function Transcription({ models, model, onCode }: PartProps) {
   const [draft, change] = useDraft('audio', { language: '', prompt: '' });
   const [file, setFile] = useState<File>();
   const [peaks, setPeaks] = useState<number[]>();
+  const { query } = useWorkAccount();
   const run = useRun<TranscriptionAnswer>();
   const { audio, time, setTime, length, seek } = usePlayer();
   const source = useMemo(() => (file ? URL.createObjectURL(file) : undefined), [file]);
@@ -48,7 +50,9 @@ export function Transcription({ models, model, onCode }: PartProps) {
     form.set('response_format', 'verbose_json');
     form.append('timestamp_granularities[]', 'word');
     form.set('file', file);
-    run.start((signal) => call<TranscriptionAnswer>('/v1/audio/transcriptions', { method: 'POST', form, signal }));
+    run.start((signal) =>
+      call<TranscriptionAnswer>('/v1/audio/transcriptions', { method: 'POST', query, form, signal }),
+    );
   };
   const answer = run.result?.value;
   const seconds = answer?.usage?.seconds ?? Math.ceil(answer?.duration ?? 0);

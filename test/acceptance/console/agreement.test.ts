@@ -1,0 +1,317 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
+import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from '../../integration/http/bed.ts';
+import { describeInBrowser, openBrowser, openPage, signIn } from './browser.ts';
+
+const FREE = 'acme/free';
+/** Part of the checkout: it runs here, the others behind upstreams. */
+const LOCAL = 'baobab/rerank-mini';
+
+const ENTRY = [
+  `slug: ${FREE}`,
+  'modality: chat',
+  'description: Chat model that costs nothing',
+  'languages: [en]',
+  'license: Apache-2.0',
+  'created: 2026-11-15',
+  'context_length: 4096',
+  'max_output_tokens: 256',
+  'pricing: { prompt_per_million: 0, completion_per_million: 0 }',
+  'versions:',
+  '  - version: 2026-11-15',
+  '    engine: { driver: remote, task: chat }',
+];
+
+let browser: Browser;
+let folder: string;
+let chat: FakeUpstream;
+let embedding: FakeUpstream;
+let bed: HttpBed;
+let member: string;
+let team: string;
+
+const json = async <T>(path: string, key = KEY): Promise<T> => {
+  const answer = await bed.fetch(path, { key });
+  expect(answer.status, path).toBe(200);
+  return (await answer.json()) as T;
+};
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'baobab-agreement-'));
+  await mkdir(join(folder, 'acme'));
+  await writeFile(join(folder, 'acme/free.yaml'), ENTRY.join('\n'));
+  chat = await startFakeUpstream('vllm');
+  embedding = await startFakeUpstream('tei', { dimensions: 1024, contextLength: 8192 });
+  [browser, bed] = await Promise.all([
+    openBrowser(),
+    startHttpBed({
+      catalog_dir: folder,
+      upstreams: [
+        { model: CHAT, url: chat.url, kind: 'vllm' },
+        { model: FREE, url: chat.url, kind: 'vllm' },
+        { model: EMBEDDING, url: embedding.url, kind: 'tei' },
+      ],
+    }),
+  ]);
+  const created = await bed.post('/v1/admin/accounts', { name: 'Team Mbuyu' });
+  team = ((await created.json()) as { id: string }).id;
+  const key = await bed.post('/v1/admin/keys', { account: team, name: 'member', monthly_budget_usd: 5 });
+  member = ((await key.json()) as { secret: string }).secret;
+
+  const send = async (path: string, body: object, caller: string, status = 200) => {
+    const answer = await bed.post(path, body, caller);
+    expect(answer.status, await answer.text()).toBe(status);
+  };
+  const asked = (model: string, text: string) => ({ model, messages: [{ role: 'user', content: text }] });
+  for (const [caller, times] of [
+    [KEY, 2],
+    [member, 3],
+  ] as const) {
+    for (let index = 0; index < times; index += 1) {
+      await send('/v1/chat/completions', asked(CHAT, `one two ${index}`), caller);
+      await send('/v1/chat/completions', asked(FREE, 'a longer text for the free model'), caller);
+      await send('/v1/embeddings', { model: EMBEDDING, input: ['text to embed', 'another'] }, caller);
+    }
+    await send('/v1/rerank', { model: LOCAL, query: 'Which tree?', documents: ['A baobab', 'A bank'] }, caller);
+    await send('/v1/embeddings', { model: 'acme/none', input: 'x' }, caller, 404);
+    const form = new FormData();
+    form.set('purpose', 'batch');
+    const line = { custom_id: 'a', method: 'POST', url: '/v1/embeddings', body: { model: EMBEDDING, input: 'line' } };
+    form.set('file', new Blob([`${JSON.stringify(line)}\n`]), `input-of-${times}.jsonl`);
+    const file = await bed.fetch('/v1/files', { method: 'POST', body: form, key: caller });
+    const { id } = (await file.json()) as { id: string };
+    await send('/v1/batches', { input_file_id: id, endpoint: '/v1/embeddings', completion_window: '24h' }, caller);
+    await vi.waitFor(
+      async () =>
+        expect((await json<{ data: object[] }>('/v1/batches', caller)).data).toMatchObject([{ status: 'completed' }]),
+      { timeout: 60_000 },
+    );
+  }
+});
+afterAll(async () => {
+  await browser.close();
+  await bed[Symbol.asyncDispose]();
+  await Promise.all([chat.close(), embedding.close()]);
+  await rm(folder, { recursive: true, force: true });
+});
+
+interface Totals {
+  requests: number;
+  cost_usd: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cache_read_tokens: number;
+}
+
+/** What a person and a key see: all accounts, one of them as an operator, or their own. */
+const VIEWS = [
+  { view: 'all accounts', key: () => KEY, account: () => '*' },
+  { view: 'another account', key: () => KEY, account: () => team },
+  { view: 'the account of a member', key: () => member, account: () => undefined },
+];
+
+/** The same request as the page, with its own parameter for the account. */
+const at = (path: string, account: string | undefined, query = ''): string => {
+  const search = new URLSearchParams(query);
+  if (account !== undefined) search.set('account', account);
+  return `${path}?${search}`;
+};
+
+const numberOf = (text: string): number => Number(text.replaceAll(/[$,\s]|(?<=\d)\s?s$/g, '').replace('–', '0'));
+
+/** Cells of a table as texts, row by row, with its foot. */
+async function cells(
+  page: Page,
+  label: string | RegExp,
+): Promise<{ head: string[]; rows: string[][]; foot: string[] }> {
+  const table = page.getByRole('region', { name: label, exact: true });
+  await table.locator('tbody tr').first().waitFor();
+  const of = (selector: string) =>
+    table
+      .locator(`${selector} tr`)
+      .evaluateAll((rows) =>
+        rows.map((row) =>
+          [...(row as unknown as { cells: { textContent: string }[] }).cells].map((cell) => cell.textContent.trim()),
+        ),
+      );
+  const [[head = []], rows, [foot = []]] = [await of('thead'), await of('tbody'), await of('tfoot')];
+  return { head, rows, foot };
+}
+
+const sumOf = (rows: string[][], from: number): number =>
+  rows.reduce((sum, row) => sum + row.slice(from).reduce((part, text) => part + numberOf(text), 0), 0);
+
+describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
+  const path = (page: string, query = ''): string => {
+    const chosen = account();
+    const search = new URLSearchParams(query);
+    if (chosen !== undefined && chosen !== '*') search.set('account', chosen);
+    return `${page}?${search}`;
+  };
+  const report = async (query: string) => {
+    const start = new Date(Date.now() - 7 * 86_400_000).toISOString();
+    return json<{ totals: Totals; buckets: (Totals & Record<string, string>)[] }>(
+      at('/v1/usage', account(), `start=${start}&bucket=month&${query}`),
+      key(),
+    );
+  };
+
+  it('adds up tiles, charts and their tables on the overview', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, bed.address, key(), path('/'));
+    const { totals } = await report('');
+    const start = new Date(Date.now() - 7 * 86_400_000).toISOString();
+    const performance = await json<{ totals: Record<string, number> }>(
+      at('/v1/performance', account(), `start=${start}`),
+      key(),
+    );
+    const tile = (name: string) => page.locator('.figure', { hasText: name }).locator('dd').first();
+    await expect.poll(() => tile('Tokens').getAttribute('title')).not.toBeNull();
+    const tokens = totals.prompt_tokens + totals.completion_tokens;
+    expect(numberOf((await tile('Tokens').getAttribute('title')) ?? '')).toBe(tokens);
+    expect(numberOf((await tile('Spend').getAttribute('title')) ?? '')).toBeCloseTo(totals.cost_usd, 9);
+    await expect
+      .poll(async () => numberOf((await tile('Requests').getAttribute('title')) ?? ''))
+      .toBe(performance.totals.requests);
+    for (const details of await page.locator('.chart-table').all()) await details.locator('summary').click();
+    expect(sumOf((await cells(page, 'Tokens')).rows, 1)).toBe(tokens);
+    expect(sumOf((await cells(page, 'Spend')).rows, 1)).toBeCloseTo(totals.cost_usd, 9);
+    const outcomes = await cells(page, 'Requests by outcome');
+    expect(sumOf(outcomes.rows, 1)).toBe(performance.totals.requests);
+    const column = (name: string) =>
+      sumOf(
+        outcomes.rows.map((row) => [row[outcomes.head.indexOf(name)] ?? '0']),
+        0,
+      );
+    expect(column('Succeeded')).toBe(performance.totals.succeeded);
+    expect(column('Client error')).toBe(performance.totals.client_errors);
+    // One day of use is a chart of hours.
+    expect(await page.getByLabel('Time range').inputValue()).toBe('24h');
+    // Kinds of models are not mixed: their latencies have nothing in common.
+    await page.getByLabel('Latency of').selectOption('rerank');
+    await page.getByRole('heading', { name: 'Latency, rerank' }).waitFor();
+  });
+
+  it('shows each group of the usage with the totals of the API', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, bed.address, key(), path('/usage', 'range=7d'));
+    const groups = account() === '*' ? ['model', 'key', 'region', 'account'] : ['model', 'key', 'region'];
+    for (const group of groups) {
+      const { totals, buckets } = await report(`group_by=${group}`);
+      const shown = { cost: totals.cost_usd, requests: totals.requests, prompt: totals.prompt_tokens };
+      for (const [metric, value] of Object.entries(shown)) {
+        await page.goto(`${bed.address}/console${path('/usage', `range=7d&group=${group}&metric=${metric}`)}`);
+        await page.locator('.headline').waitFor();
+        const { head, rows, foot } = await cells(page, new RegExp(`^By ${group}$`));
+        expect(rows.length).toBe(buckets.length);
+        expect(numberOf((await page.locator('.headline').getAttribute('title')) ?? '')).toBeCloseTo(value, 9);
+        for (const [name, total] of [
+          ['Spend', totals.cost_usd],
+          ['Requests', totals.requests],
+          ['Input tokens', totals.prompt_tokens],
+          ['Output tokens', totals.completion_tokens],
+          ['Cached tokens', totals.cache_read_tokens],
+        ] as const) {
+          const index = head.indexOf(name);
+          expect(numberOf(foot[index] ?? ''), name).toBeCloseTo(total, 9);
+          expect(
+            sumOf(
+              rows.map((row) => [row[index] ?? '']),
+              0,
+            ),
+            name,
+          ).toBeCloseTo(total, 9);
+        }
+      }
+    }
+  });
+
+  it('lists what the API lists, to the last row', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    const operator = account() !== undefined;
+    const one = account() === '*' ? undefined : account();
+    await signIn(page, bed.address, key(), path('/requests'));
+    const ids = async (address: string) =>
+      (await json<{ data: { id: string }[] }>(address, key())).data.map(({ id }) => id);
+    const open = (name: string, query = '') => page.goto(`${bed.address}/console${path(name, query)}`);
+
+    const requests = await ids(at('/v1/requests', account(), 'limit=200'));
+    const listed = await cells(page, 'Requests');
+    expect(listed.rows.map((row) => row.at(-1))).toEqual(requests.map((id) => `…${id.slice(-6)}`));
+
+    // Of the account that is chosen, or of the own while all are shown.
+    const named = async <T extends { id: string }>(list: string) =>
+      (await json<{ data: T[] }>(at(list, one), key())).data;
+    await open('/files');
+    const files = await named<{ id: string; filename: string }>('/v1/files');
+    const names = (await cells(page, 'Files')).rows.map(([name = '']) => name);
+    expect(names.length).toBe(files.length);
+    expect(names).toContain(one === undefined && operator ? 'input-of-2.jsonl' : 'input-of-3.jsonl');
+    await open('/batches');
+    const batches = await named('/v1/batches');
+    expect((await cells(page, 'Batches')).rows.map(([id]) => id)).toEqual(batches.map(({ id }) => id));
+    await page.getByRole('button', { name: batches[0]?.id ?? 'none' }).click();
+    await page.getByRole('dialog', { name: 'Batch' }).getByText('Completed').waitFor();
+
+    await open('/models');
+    const models = await ids('/v1/models');
+    expect((await cells(page, 'Models')).rows.length).toBe(models.length);
+    if (!operator) return;
+
+    await open('/keys', 'show=all');
+    const keys = await ids(at('/v1/admin/keys', one));
+    expect((await cells(page, 'Keys')).rows.length).toBe(keys.length);
+    await open('/audit');
+    const entries = await ids(at('/v1/admin/audit', one));
+    expect((await cells(page, 'Audit log')).rows.length).toBe(entries.length);
+    await open('/accounts');
+    const accounts = await json<{ data: { name: string }[] }>('/v1/admin/accounts');
+    const shown = (await cells(page, 'Accounts')).rows.map(([name]) => name);
+    expect(shown.toSorted()).toEqual(accounts.data.map(({ name }) => name).toSorted());
+    await open('/engines');
+    const engines = await json<{ data: unknown[] }>('/v1/admin/engines');
+    expect((await cells(page, 'Engines')).rows.length).toBe(engines.data.length);
+  });
+});
+
+describeInBrowser('an operator with another account chosen', () => {
+  it('uploads, chats and is told whose bill it is', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, bed.address, KEY);
+    await page.getByRole('button', { name: /^Account: All accounts/ }).click();
+    await page.getByRole('combobox', { name: 'Name or id of an account' }).fill('mbuyu');
+    await page.getByRole('option', { name: 'Team Mbuyu' }).click();
+    await page.getByRole('link', { name: 'Files' }).click();
+    await page.getByText('Showing account Team Mbuyu.').waitFor();
+    await page.locator('input[type=file]').setInputFiles({
+      name: 'for-the-team.jsonl',
+      mimeType: 'application/jsonl',
+      buffer: Buffer.from('{}\n'),
+    });
+    await page.getByText('for-the-team.jsonl uploaded').waitFor();
+    const files = await json<{ data: { filename: string }[] }>('/v1/files', member);
+    expect(files.data.map(({ filename }) => filename)).toContain('for-the-team.jsonl');
+
+    const spent = async (account: string) =>
+      (await json<{ totals: Totals }>(at('/v1/usage', account, `start=2020-01-01&model=${FREE}`))).totals.requests;
+    const before = { team: await spent(team), own: await spent('default') };
+    await page.getByRole('link', { name: 'Playground' }).click();
+    await page.getByText('Requests are billed to account Team Mbuyu.').waitFor();
+    await page.goto(`${page.url()}&model=${FREE}`);
+    await page.getByRole('button', { name: 'Write a haiku about rain in Nairobi.' }).click();
+    await page.keyboard.press('Control+Enter');
+    await page.locator('.stats').waitFor();
+    expect(await spent(team)).toBe(before.team + 1);
+    expect(await spent('default')).toBe(before.own);
+    await page.goto(`${bed.address}/console${`/audit?account=${team}&action=account.used`}`);
+    await expect.poll(async () => (await cells(page, 'Audit log')).rows.length).toBe(2);
+  });
+});
