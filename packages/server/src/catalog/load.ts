@@ -51,8 +51,8 @@ function toEntry(model: CatalogFile): ModelEntry {
   };
 }
 
-/** Reads every `*.yaml` below the directories. Throws one error that lists every problem with file and line. */
-export function loadCatalog(directories: readonly string[], drivers = allDrivers): ModelEntry[] {
+/** Reads every `*.yaml` below the directories, and yields after each. Throws one error that lists every problem with file and line. */
+export function* readCatalog(directories: readonly string[], drivers = allDrivers): Generator<void, ModelEntry[]> {
   const problems: string[] = [];
   const entries = new Map<string, ModelEntry>();
   for (const directory of directories) {
@@ -63,6 +63,7 @@ export function loadCatalog(directories: readonly string[], drivers = allDrivers
     const seen = new Map<string, string>();
     const builtIn = resolve(directory) === BUILT_IN_CATALOG;
     for (const name of globSync('**/*.yaml', { cwd: directory }).sort()) {
+      yield;
       const file = join(directory, name);
       const document = readYaml(file);
       const { value, hasOneVersion } = withDefaults(document.value, drivers);
@@ -96,6 +97,15 @@ export function loadCatalog(directories: readonly string[], drivers = allDrivers
   }
   if (problems.length > 0) throw new CatalogError(problems.join('\n'));
   return [...entries.values()].sort((left, right) => (left.slug < right.slug ? -1 : 1));
+}
+
+/** The same at once, for commands: a large catalog takes seconds. */
+export function loadCatalog(directories: readonly string[], drivers = allDrivers): ModelEntry[] {
+  const reading = readCatalog(directories, drivers);
+  for (;;) {
+    const step = reading.next();
+    if (step.done) return step.value;
+  }
 }
 
 type Version = CatalogFile['versions'][number];

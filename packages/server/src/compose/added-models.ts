@@ -50,7 +50,7 @@ const added = (source: string, { entry: { slug, modality }, upstream }: ModelDra
 export async function addModel(source: string, options: AddOptions, context: AddContext): Promise<ModelDraft> {
   const { config } = context;
   const found = await inspect(source, options, context);
-  const entries = catalogEntries(config);
+  const entries = await catalogEntries(config);
   const { entry, upstream, notes } = named(found, (slug) => entries.some((each) => each.slug === slug));
   const { slug, modality } = entry;
   // The day of the addition is its version, which distinguishes it from a later addition.

@@ -38,7 +38,7 @@ export interface OpenCatalog {
 }
 
 async function catalogOf(config: ResolvedConfig, { lifecycles, revisions }: CatalogStore): Promise<OpenCatalog> {
-  const entries = catalogEntries(config);
+  const entries = await catalogEntries(config);
   const serving = () => ({ regions: [], status: 'unavailable' as const });
   return { entries, catalog: await createCatalog({ entries, lifecycles, revisions, serving, clock }) };
 }

@@ -45,9 +45,9 @@ export async function certificateFiles(
   return { cert, key };
 }
 
-function isKnown(name: string, entries: readonly ModelEntry[]): boolean {
+function isKnown(name: string, entries: ReadonlyMap<string, ModelEntry>): boolean {
   const reference = parseReference(name);
-  const entry = entries.find(({ slug }) => slug === reference?.slug);
+  const entry = reference && entries.get(reference.slug);
   return entry?.versions.some(({ version }) => version === (reference?.version ?? entry.recommended)) ?? false;
 }
 
@@ -57,6 +57,7 @@ export function checkNamedModels(
   entries: readonly ModelEntry[],
   locate: (path: readonly string[]) => string,
 ): void {
+  const bySlug = new Map(entries.map((entry) => [entry.slug, entry]));
   const named = [
     ...models.warm.map((name, index) => ({ name, path: ['models', 'warm', `${index}`] })),
     ...upstreams.map(({ model }, index) => ({ name: model, path: ['upstreams', `${index}`, 'model'] })),
@@ -64,7 +65,7 @@ export function checkNamedModels(
   ];
   const report = (path: readonly string[], text: string) => `${locate(path)}: ${path.join('.')}: ${text}`;
   const problems = named
-    .filter(({ name }) => !isKnown(name, entries))
+    .filter(({ name }) => !isKnown(name, bySlug))
     .map(({ name, path }) =>
       report(
         path,
@@ -74,7 +75,7 @@ export function checkNamedModels(
     );
   for (const [index, { name }] of aliases.entries()) {
     const path = ['aliases', `${index}`, 'name'];
-    if (entries.some(({ slug }) => slug === name)) problems.push(report(path, `'${name}' is a model of the catalog`));
+    if (bySlug.has(name)) problems.push(report(path, `'${name}' is a model of the catalog`));
     if (aliases.findIndex((each) => each.name === name) < index)
       problems.push(report(path, `'${name}' is there twice`));
   }

@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { makeFolder } from '@baobab/core/runtime/make-folder.ts';
+import { runInTimeSlices } from '@baobab/core/runtime/time-slices.ts';
 import { openStore, type Store, type StoreOptions, type StoreSettings } from '../adapters/store.ts';
 import { addedFolders } from '../catalog/adding/catalog-folder.ts';
 import { BUILT_IN_CATALOG, INSTALLATION } from '../catalog/built-in.ts';
-import { loadCatalog } from '../catalog/load.ts';
+import { readCatalog } from '../catalog/load.ts';
 import { readAddedUpstreams } from '../config/added-upstreams.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 
@@ -57,10 +58,10 @@ export async function openConfiguredStore(config: ResolvedConfig, options: Store
 }
 
 /** The built-in models, those of `catalog_dir` and those that were added while the service ran; later ones replace earlier ones. */
-export function catalogEntries(config: ResolvedConfig): ModelEntry[] {
+export function catalogEntries(config: ResolvedConfig): Promise<ModelEntry[]> {
   const { catalog: added } = addedFolders(config.dataDir);
   const own = config.catalogDir === undefined ? [] : [config.catalogDir];
-  return loadCatalog([BUILT_IN_CATALOG, ...own, ...(existsSync(added) ? [added] : [])]);
+  return runInTimeSlices(readCatalog([BUILT_IN_CATALOG, ...own, ...(existsSync(added) ? [added] : [])]));
 }
 
 /** The configured upstreams and those that were added while the service ran. */

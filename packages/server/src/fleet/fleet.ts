@@ -68,11 +68,12 @@ function remoteOptions(entries: readonly ModelEntry[], upstreams: readonly Upstr
     string,
     Pick<RemoteModelOptions, 'slug' | 'version' | 'task' | 'contextLength' | 'upstreams'>
   >();
+  const byModel = Map.groupBy(upstreams, ({ model }) => model);
   for (const entry of entries) {
     for (const version of entry.versions) {
       const name = `${entry.slug}@${version.version}`;
-      const names = [name, ...(version.version === entry.recommended ? [entry.slug] : [])];
-      const serving = upstreams.filter(({ model }) => names.includes(model));
+      const unpinned = version.version === entry.recommended ? byModel.get(entry.slug) : undefined;
+      const serving = [...(byModel.get(name) ?? []), ...(unpinned ?? [])];
       if (serving.length === 0) continue;
       const { contextLength } = entry;
       const task = taskOf(version);

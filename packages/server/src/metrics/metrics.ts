@@ -1,3 +1,4 @@
+import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { LatencyHistogram, type LatencySeries } from './latency-histogram.ts';
 
@@ -28,7 +29,7 @@ export function createMetrics(worker?: WorkerMetrics) {
   return {
     registry,
     /** As Prometheus reads them. */
-    text: () => (worker === undefined ? registry.metrics() : worker.allMetrics()),
+    text: () => (worker === undefined ? textOf(registry) : worker.allMetrics()),
     requests: createRequestMetrics(registry),
     errors: new Counter({
       name: 'baobab_http_errors_total',
@@ -50,6 +51,17 @@ export function createMetrics(worker?: WorkerMetrics) {
   };
 }
 
+/** With a thousand upstreams, the text of all metrics at once would hold the event loop for a tenth of a second. */
+async function textOf(registry: Registry): Promise<string> {
+  const slice = createTimeSlice();
+  const metrics: string[] = [];
+  for (const { name } of registry.getMetricsAsArray()) {
+    metrics.push(await registry.getSingleMetricAsString(name));
+    if (slice.isOver()) await slice.next();
+  }
+  return `${metrics.join('\n\n')}\n`;
+}
+
 interface EndedRequest {
   method: string;
   route: string;
@@ -67,15 +79,14 @@ interface RequestMetrics {
 interface Series {
   method: string;
   status: number;
-  model: string;
   count: number;
   latencies: LatencySeries;
 }
 
 /** Counts and latencies of requests. Kept here and written out on collection, as those of the ledger. */
 export function createRequestMetrics(registry: Registry): RequestMetrics {
-  /** By route. */
-  const known = new Map<string, Series[]>();
+  /** By route and model. */
+  const known = new Map<string, Map<string, Series[]>>();
   const firstTokens = new Map<string, LatencySeries>();
   new Counter({
     name: 'baobab_http_requests_total',
@@ -84,9 +95,11 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     registers: [registry],
     collect() {
       this.reset();
-      for (const [route, list] of known) {
-        for (const { method, status, model, count } of list) {
-          this.inc({ method, route, status: String(status), model }, count);
+      for (const [route, models] of known) {
+        for (const [model, list] of models) {
+          for (const { method, status, count } of list) {
+            this.inc({ method, route, status: String(status), model }, count);
+          }
         }
       }
     },
@@ -103,14 +116,19 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
   });
 
   function seriesOf({ method, route, status, model }: EndedRequest): Series {
-    let list = known.get(route);
+    let models = known.get(route);
+    if (models === undefined) {
+      models = new Map();
+      known.set(route, models);
+    }
+    let list = models.get(model);
     if (list === undefined) {
       list = [];
-      known.set(route, list);
+      models.set(model, list);
     }
-    const found = list.find((each) => each.model === model && each.status === status && each.method === method);
+    const found = list.find((each) => each.status === status && each.method === method);
     if (found !== undefined) return found;
-    const added = { method, status, model, count: 0, latencies: latencies.series({ method, route }) };
+    const added = { method, status, count: 0, latencies: latencies.series({ method, route }) };
     list.push(added);
     return added;
   }

@@ -56,7 +56,7 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
   const logger = createLogger({ ...config.log, scrub: secrets.scrub, worker: worker?.number });
   const metrics = createMetrics(worker);
   registerBuildInfo(metrics.registry, { version: VERSION, node: process.version, region: config.region });
-  const entries = servedEntries(config);
+  const entries = await servedEntries(config);
   checkNamedModels(config, entries, locate);
   const certificate = await certificateFiles(config, locate);
   if (worker === undefined || worker.number === 1) {

@@ -53,7 +53,7 @@ export async function composeModels({ config, env, secrets, logger, metrics, ent
       void weights.probe(modelsWithWeights(entries));
     },
     async reloadCatalog(): Promise<void> {
-      const replaced = servedEntries(config);
+      const replaced = await servedEntries(config);
       const upstreams = allUpstreams(config);
       secrets.add(secretsOf(upstreams));
       await fleet.replace(replaced, upstreams);

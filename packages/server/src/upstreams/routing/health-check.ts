@@ -1,4 +1,5 @@
 import type { Logger } from '@baobab/core/ports/logger.ts';
+import { yieldToEventLoop } from '@baobab/core/runtime/time-slices.ts';
 import type { Route } from '../dialects/dialect.ts';
 import { MODELS } from '../dialects/openai.ts';
 import { stream } from '../transport/stream.ts';
@@ -127,7 +128,8 @@ export function createHealthChecks({ slug, intervalMs, random, logger, onChecked
     add(upstream) {
       checked.add(upstream);
       nameIsDue.add(upstream);
-      void checkAndRepeat(upstream);
+      // A thousand upstreams are not asked in one turn of the event loop.
+      void yieldToEventLoop().then(() => (isOver(upstream) ? undefined : checkAndRepeat(upstream)));
     },
     remove(upstream) {
       checked.delete(upstream);
