@@ -1,3 +1,5 @@
+import { wavFile } from '../../packages/server/src/upstreams/transcription.ts';
+
 /** A part of a JSON schema in `docs/openapi.json`. */
 export interface Schema {
   type?: string;
@@ -84,6 +86,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   file_data: 'data:text/plain;base64,AAAA',
   conversation: '@conversation',
   id: 'i@number',
+  custom_id: 'c@number',
   role: 'user',
 };
 const FILL = '@fill';
@@ -204,6 +207,32 @@ export function* filledBodies(
         const name = [path.join('.'), schema.type, kind, ...Object.keys(more)].filter(Boolean).join(' ');
         yield { name, isList, body: filler.body(root, schema, kind, more) };
       }
+    }
+  }
+}
+
+/** What a field of a form takes beside its text. */
+const FIELD_BYTES = 120;
+const silence = (bytes: number) => new Blob([new Uint8Array(wavFile(new Float32Array(bytes / 2)))]);
+
+/** For each field of a form, and for one that no server knows, forms with a long one and with many of them. */
+export function* filledForms(
+  root: Schema,
+  { model, bytes }: { model: string; bytes: number },
+): Generator<{ name: string; body: FormData }> {
+  const fields = Object.keys(root.properties ?? {});
+  for (const field of [...fields, 'unheard_of']) {
+    const often = Array.from({ length: bytes / FIELD_BYTES }, () => 'x');
+    for (const [amount, texts] of Object.entries({ long: [WORDS.repeat(bytes / WORDS.length)], often })) {
+      const body = new FormData();
+      const isFile = root.properties?.[field]?.format === 'binary';
+      for (const text of texts) body.append(field, isFile ? silence(amount === 'long' ? bytes : 0) : text);
+      for (const other of fields.filter((each) => each !== field && !each.endsWith(']'))) {
+        const { format, enum: [first] = ['x'] } = root.properties?.[other] ?? {};
+        if (format === 'binary') body.append(other, silence(1_000), 'a.wav');
+        else if (root.required?.includes(other)) body.append(other, other === 'model' ? model : String(first));
+      }
+      yield { name: `${field} ${amount}`, body };
     }
   }
 }

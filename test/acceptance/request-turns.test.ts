@@ -3,13 +3,14 @@ import document from '../../docs/openapi.json' with { type: 'json' };
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { freePort } from '../fixtures/free-port.ts';
 import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
-import { filledBodies, type OpenOperation, openOperations } from './request-bodies.ts';
+import { filledBodies, filledForms, type OpenOperation, openOperations } from './request-bodies.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 
 /** A long context, and images. */
 const CHAT = 'qwen/qwen3.5-9b';
 const EMBEDDING = 'baai/bge-m3';
 const RERANK = 'baai/bge-reranker-v2-m3';
+const AUDIO = 'openai/whisper-large-v3-turbo';
 
 /** `BAOBAB_TURNS_BYTES=28000000` sends bodies up to the limit, in every way. */
 const IS_LONG = process.env.BAOBAB_TURNS_BYTES !== undefined;
@@ -40,10 +41,20 @@ function slowness(): number {
 }
 
 /** What writes lists of clients into the store. */
-const STORING = /\/(?:responses|conversations|batches|keys|accounts)(?:\/\{\w+\})?(?:\/items)?$/;
+const STORING = /\/(?:responses|conversations|batches|files|keys|accounts)(?:\/\{\w+\})?(?:\/items)?$/;
 
-/** Uploads and batches of messages are read as streams. */
-const hasJsonBody = ({ inputs }: OpenOperation) => inputs.some(({ place }) => place === 'application/json');
+const schemaOf = ({ inputs }: OpenOperation, type: string) => inputs.find(({ place }) => place === type)?.schema;
+
+/** Everything that is sent to one operation. */
+function* bodiesFor(operation: OpenOperation, model: string) {
+  const json = schemaOf(operation, 'application/json');
+  const form = schemaOf(operation, 'multipart/form-data');
+  if (json !== undefined) yield* filledBodies(json, { bytes: BYTES, model, everyKind: IS_LONG });
+  if (form === undefined) return;
+  for (const { name, body } of filledForms(form, { bytes: BYTES, model })) {
+    yield { name: `form ${name}`, isList: true, body };
+  }
+}
 
 if (postgresMissing !== undefined) console.warn(postgresMissing);
 
@@ -72,6 +83,7 @@ describe.each([
           { model: CHAT, url: chat.url, kind: 'vllm' },
           { model: EMBEDDING, url: embedding.url, kind: 'openai' },
           { model: RERANK, url: rerank.url, kind: 'tei' },
+          { model: AUDIO, url: embedding.url, kind: 'openai' },
         ]),
       };
       if (store === 'PostgreSQL') {
@@ -90,8 +102,11 @@ describe.each([
     });
 
     const longestTurnMs = async () => Number(await (await fetch(meter)).text()) / 1_000;
-    async function send(method: string, path: string, body: string) {
-      const headers = { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' };
+    async function send(method: string, path: string, body: string | FormData) {
+      const headers = {
+        authorization: `Bearer ${server.apiKey}`,
+        ...(typeof body === 'string' && { 'content-type': 'application/json' }),
+      };
       const answer = await fetch(`${server.address}${path}`, { method, headers, body });
       return { status: answer.status, text: await answer.text() };
     }
@@ -99,10 +114,10 @@ describe.each([
       return JSON.parse((await send('POST', '/v1/conversations', '{}')).text).id;
     }
 
-    async function turnOf({ method, path }: OpenOperation, body: string): Promise<{ ms: number; status: number }> {
+    async function turnOf({ method, path }: OpenOperation, body: string | FormData) {
       const conversation = await newConversation();
       await longestTurnMs();
-      const sent = body.replace('@conversation', conversation);
+      const sent = typeof body === 'string' ? body.replace('@conversation', conversation) : body;
       const { status } = await send(
         method,
         path.replace('{conversation_id}', conversation).replace(/\{\w+\}/g, 'none'),
@@ -119,15 +134,16 @@ describe.each([
       return IS_LONG || !isKnown;
     };
     const operations = openOperations(document).filter(
-      (operation) => hasJsonBody(operation) && (IS_LONG || store === 'SQLite' || STORING.test(operation.path)),
+      (operation) =>
+        operation.inputs.some(({ place }) => place.includes('/')) &&
+        (IS_LONG || store === 'SQLite' || STORING.test(operation.path)),
     );
-    const models = (path: string) => (/embeddings/.test(path) ? EMBEDDING : /rerank/.test(path) ? RERANK : CHAT);
+    const models = (path: string) =>
+      /embeddings/.test(path) ? EMBEDDING : /rerank/.test(path) ? RERANK : /audio/.test(path) ? AUDIO : CHAT;
     it.each(operations)('stays free while $name is sent as much as it takes', async (operation) => {
-      const schema = operation.inputs.find(({ place }) => place === 'application/json')?.schema ?? {};
       const allowedMs = LONGEST_TURN_MS * slowness();
       const slow: string[] = [];
-      const options = { bytes: BYTES, model: models(operation.path), everyKind: IS_LONG };
-      for (const { name, isList, body } of filledBodies(schema, options)) {
+      for (const { name, isList, body } of bodiesFor(operation, models(operation.path))) {
         if (!IS_LONG && store === 'PostgreSQL' && !isList) continue;
         if (!isNew({ name, isList })) continue;
         let fastest = Number.POSITIVE_INFINITY;
@@ -135,8 +151,7 @@ describe.each([
           const { ms, status } = await turnOf(operation, body);
           expect(status, name).toBeLessThan(500);
           fastest = Math.min(fastest, ms);
-          if (process.env.BAOBAB_TURNS_SHOWN)
-            console.log(store, operation.name, name, body.length, status, Math.round(ms));
+          if (process.env.BAOBAB_TURNS_SHOWN) console.log(store, operation.name, name, status, Math.round(ms));
         }
         if (fastest > allowedMs) slow.push(`${name}: ${Math.round(fastest)} ms of ${Math.round(allowedMs)}`);
       }

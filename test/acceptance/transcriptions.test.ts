@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI, { toFile } from 'openai';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { wavFile } from '../../packages/server/src/upstreams/transcription.ts';
 import { openAccount, type SharedAccount } from './shared-account.ts';
 
 const AUDIO = join(import.meta.dirname, '../fixtures/audio');
@@ -85,19 +86,7 @@ describe('transcriptions', () => {
 
   it('are empty for silence', async () => {
     const seconds = 2;
-    const silence = Buffer.alloc(44 + seconds * 32_000);
-    silence.write('RIFF', 0);
-    silence.writeUInt32LE(silence.length - 8, 4);
-    silence.write('WAVEfmt ', 8);
-    silence.writeUInt32LE(16, 16);
-    silence.writeUInt16LE(1, 20);
-    silence.writeUInt16LE(1, 22);
-    silence.writeUInt32LE(16_000, 24);
-    silence.writeUInt32LE(32_000, 28);
-    silence.writeUInt16LE(2, 32);
-    silence.writeUInt16LE(16, 34);
-    silence.write('data', 36);
-    silence.writeUInt32LE(seconds * 32_000, 40);
+    const silence = wavFile(new Float32Array(seconds * 16_000));
     const answer = await client.audio.transcriptions.create({
       model: MODEL,
       file: await toFile(silence, 'silence.wav'),
