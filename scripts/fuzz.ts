@@ -1,7 +1,7 @@
 /**
  * Fuzzes a server of its own with the OpenAPI document. Needs schemathesis 4: `pip install schemathesis`.
  *
- *   npm run fuzz [-- --examples 50] [-- --only '/v1/usage']
+ *   npm run fuzz [-- --examples 50] [-- --only '/v1/usage'] [-- --seed 1]
  *
  * Or gives damaged files to the decoders of audio, images and PDFs. A finding is written to a file; the same seed finds it again.
  *
@@ -59,7 +59,7 @@ async function fuzz(address: string, key: string, filter: readonly string[]): Pr
     [
       ...['--config-file', join(FOLDER, 'schemathesis.toml'), 'run', `${address}/openapi.json`],
       ...['-H', `Authorization: Bearer ${key}`],
-      ...['--phases', 'examples,coverage,fuzzing', '--max-examples', values.examples],
+      ...['--phases', 'examples,coverage,fuzzing', '--max-examples', values.examples, '--seed', values.seed],
       ...filter,
     ],
     {
