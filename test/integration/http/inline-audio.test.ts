@@ -34,3 +34,12 @@ it('audio that is sent inline by an account takes a bounded part of the disk', a
   for (const socket of sockets) socket.destroy();
   await expect.poll(send).toBe('model_not_found');
 });
+
+it('refuses a form whose stream is neither true nor false', async () => {
+  await using bed = await startHttpBed();
+  const data = form();
+  data.append('stream', 'perhaps');
+  const answer = await bed.fetch('/v1/audio/transcriptions', { method: 'POST', body: data });
+  expect(answer.status).toBe(400);
+  expect(await answer.json()).toMatchObject({ error: { code: 'invalid_parameter', param: 'stream' } });
+});

@@ -19,6 +19,8 @@ export interface UsageQuery extends UsageWindow, UsageFilter {
   limit: number;
   /** Only so many groups have rows of their own, those that cost most. The others are one row of each bucket. */
   top?: number | undefined;
+  /** The time in which they do, if it is not that of the rows. */
+  topOf?: { start: number; end: number } | undefined;
   /** Only the rows behind this one. Not together with `top`. */
   after?: UsagePosition | undefined;
 }

@@ -79,6 +79,35 @@ describe('usage report', () => {
     await pages.return(undefined);
   });
 
+  it('in pages is that of all its time, and adds up no bucket in many of them', async () => {
+    const first = bucketIndex('day', Date.UTC(2026, 9, 1));
+    const added: number[] = [];
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    const rows = Array.from({ length: 30 }, (_, day) =>
+      names.slice(0, (day * 7) % 6).map((model) => row(first + day, { model })),
+    ).flat();
+    const query = async ({ start, end, after, limit }: UsageQuery) => {
+      const [from, to] = [bucketIndex('day', start), bucketIndex('day', end - 1)];
+      const inTime = rows.filter(({ index }) => index >= from && index <= to);
+      added.push(...inTime.map(({ index }) => index));
+      const [name = ''] = after?.names ?? [];
+      const isAfter = ({ index, model = '' }: UsageRow) =>
+        after === undefined || index > after.index || (index === after.index && model > name);
+      return inTime.filter(isAfter).slice(0, limit);
+    };
+    for (const top of [undefined, 5]) {
+      added.length = 0;
+      const usage = { query, spentNanoUsd: async () => 0n };
+      const service = createUsage({ usage, clock: { now: () => NOW }, maxBuckets: 6 });
+      const pages = await Array.fromAsync(service.pages('acct_1', { start: '2026-10-01', groupBy: 'model', top }));
+      const whole = createUsage({ usage, clock: { now: () => NOW } });
+      const { buckets } = await whole.report('acct_1', { start: '2026-10-01', groupBy: 'model' });
+      expect(pages.flatMap((page) => page.buckets)).toEqual(buckets);
+      // The first page adds up all, the report beside it too.
+      expect(added.length).toBeLessThan(5 * rows.length);
+    }
+  });
+
   it('of the dearest groups needs groups, and has no pages', async () => {
     const { service } = serviceOver([]);
     const refused = { status: 400, param: 'top' };

@@ -89,12 +89,29 @@ export function createUsage({ usage, clock, maxBuckets = 10_000 }: UsageDependen
     },
     async *pages(accountId, request, caller) {
       const window = parse(request);
-      for (let after = request.after; ; ) {
-        const { rows, left } = await page(window, { ...request, after, accountId, limit: maxBuckets }, caller);
-        const report = toReport(window, rows, left);
-        yield report;
-        after = report.next;
-        if (after === undefined) return;
+      const { top } = request;
+      const topOf = top === undefined ? undefined : { start: window.start, end: window.end };
+      let { start, end } = window;
+      let { after } = request;
+      /** A statement adds up all of its buckets, also those beyond its page: it gets as many as filled the last one. */
+      let [last, buckets] = [0, 0];
+      for (;;) {
+        const query = { ...request, topOf, after, accountId, limit: maxBuckets };
+        const { rows, left } = await page({ ...window, start, end }, query, caller);
+        // Groups of the dearest and the others have no position among each other.
+        const whole = left === undefined || top === undefined ? rows : rows.filter(({ index }) => index < left.index);
+        yield toReport(window, whole, left);
+        if (left !== undefined) {
+          buckets = left.index - (rows[0]?.index ?? left.index);
+          last = left.index + buckets;
+          if (top === undefined) after = positionOf(window, rows.at(-1) ?? left);
+          else start = usageBucketBounds(window, left.index).start;
+        } else if (end < window.end) {
+          [start, after] = [end, undefined];
+          buckets = 2 * buckets + 1;
+          last += buckets;
+        } else return;
+        end = Math.min(window.end, usageBucketBounds(window, last).end);
       }
     },
   };

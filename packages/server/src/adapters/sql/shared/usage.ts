@@ -67,9 +67,9 @@ async function withoutEmptyYears(db: Kysely<Tables>, query: UsageQuery): Promise
 
 /** Undefined: all groups have rows of their own. */
 async function dearestGroups(from: Source, query: UsageQuery): Promise<UsageGroupNames[] | undefined> {
-  const { top, groupBy } = query;
+  const { top, topOf, groupBy } = query;
   if (top === undefined || groupBy.length === 0) return undefined;
-  const dearest = await dearestQuery(from, query, top + 1).execute();
+  const dearest = await dearestQuery(from, { ...query, ...topOf }, top + 1).execute();
   if (dearest.length <= top) return undefined;
   return dearest.slice(0, top).map((row) => groupBy.map((name) => row[DIMENSIONS[name].column]));
 }

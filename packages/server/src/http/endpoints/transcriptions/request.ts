@@ -25,6 +25,14 @@ export interface TranscriptionForm extends AsyncDisposable {
 const validator = Compile(TranscriptionRequest);
 const LIMITS = { files: 1, fields: 50, fieldSize: 65_536, parts: 51 };
 
+const BOOLEANS = new Map([
+  ['true', true],
+  ['1', true],
+  ['false', false],
+  ['0', false],
+  ['', false],
+]);
+
 function toBody(fields: ReadonlyMap<string, string[]>): TranscriptionBody {
   const one = (name: string) => fields.get(name)?.at(-1);
   const granularities = fields.get('timestamp_granularities[]') ?? fields.get('timestamp_granularities');
@@ -39,7 +47,7 @@ function toBody(fields: ReadonlyMap<string, string[]>): TranscriptionBody {
       temperature: temperature === undefined || temperature === '' ? undefined : Number(temperature),
       response_format: one('response_format'),
       timestamp_granularities: granularities,
-      stream: stream === undefined ? undefined : stream === 'true' || stream === '1',
+      stream: BOOLEANS.get(stream ?? '') ?? stream,
     }).filter(([, value]) => value !== undefined),
   );
   return checkedBody(body);

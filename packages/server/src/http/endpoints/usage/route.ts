@@ -2,12 +2,14 @@ import { Readable } from 'node:stream';
 import { DIMENSIONS, MEASURE_NAMES, MEASURES } from '@baobab/core/domain/measures.ts';
 import { usdText } from '@baobab/core/domain/money.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply } from 'fastify';
 import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { UsageBucket, UsageReport, UsageService } from '../../../services/usage/usage.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
 import { chosenAccount } from '../../request/account-choice.ts';
+import { createAnswerLimit } from '../../request/answer-limit.ts';
 import { reportCallerOf } from '../../request/request-record.ts';
 import { groupToWire, positionOf, UsageQuery, UsageResponse, usageToWire } from './schema.ts';
 
@@ -21,7 +23,10 @@ function cell(value: string | number): string {
 }
 
 /** One line for each bucket, money to the nano-dollar. The groups that are not listed are called `other`. */
-export function usageToCsv({ window, buckets }: Omit<UsageReport, 'next'>, { isFirst = true } = {}): string {
+export function usageToCsv(
+  { window, buckets }: Pick<UsageReport, 'window' | 'buckets'>,
+  { isFirst = true } = {},
+): string {
   const groups = window.groupBy.flatMap((name) =>
     DIMENSIONS[name].label === null ? [name] : [name, `${name}_name` as const],
   );
@@ -48,10 +53,20 @@ export function usageToCsv({ window, buckets }: Omit<UsageReport, 'next'>, { isF
   return [...(isFirst ? [Object.keys(columns).join(',')] : []), ...lines].map((line) => `${line}\r\n`).join('');
 }
 
+/** Of one account. Each has a page in memory and a turn of the account until its client has read all, and lists need turns too. */
+const MAX_EXPORTS = 2;
+const LINES_AT_ONCE = 500;
+
 /** However long it is: a page at a time is in memory. */
 async function* csvOf(first: UsageReport, others: AsyncGenerator<UsageReport>): AsyncGenerator<string> {
-  yield usageToCsv(first);
-  for await (const page of others) yield usageToCsv(page, { isFirst: false });
+  const slice = createTimeSlice();
+  yield usageToCsv({ ...first, buckets: [] });
+  for (let page: UsageReport | undefined = first; page !== undefined; page = (await others.next()).value) {
+    for (let at = 0; at < page.buckets.length; at += LINES_AT_ONCE) {
+      yield usageToCsv({ ...page, buckets: page.buckets.slice(at, at + LINES_AT_ONCE) }, { isFirst: false });
+      if (slice.isOver()) await slice.next();
+    }
+  }
 }
 
 export interface UsageDependencies {
@@ -60,6 +75,7 @@ export interface UsageDependencies {
 }
 
 export const usageRoutes: FastifyPluginAsyncTypebox<UsageDependencies> = async (server, { usage, accounts }) => {
+  const limitExports = createAnswerLimit(MAX_EXPORTS, 'exports of this account are running');
   server.get(
     '/usage',
     {
@@ -89,6 +105,7 @@ export const usageRoutes: FastifyPluginAsyncTypebox<UsageDependencies> = async (
       if (wanted.limit !== undefined) {
         return (reply as FastifyReply).send(usageToCsv(await usage.report(accountId, wanted, caller)));
       }
+      limitExports(request, reply);
       const pages = usage.pages(accountId, wanted, caller);
       // Errors of the first page still have a status.
       const first = await pages.next();
