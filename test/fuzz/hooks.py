@@ -30,6 +30,7 @@ KNOWN = [
     r"^Cannot add it: ",
     # A field that needs another one.
     r"^'top' needs 'group_by'",
+    r"^'store_prompts' and 'zero_retention' exclude each other",
     # An opaque text of an earlier answer.
     r"^'after' must be the next_cursor of an earlier page\.$",
     r"^Send 'after_id' or 'before_id', not both\.$",

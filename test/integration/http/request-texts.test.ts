@@ -70,7 +70,9 @@ it('cuts long texts and says so', async () => {
 it('is refused together with zero retention', async () => {
   const both = await bed.post('/v1/admin/accounts', { name: 'both', store_prompts: true, zero_retention: true });
   expect(both.status).toBe(400);
-  expect(await both.json()).toMatchObject({ error: { param: 'store_prompts' } });
+  expect(await both.json()).toMatchObject({
+    error: { param: 'store_prompts', message: expect.stringContaining("'zero_retention' exclude each other") },
+  });
   await createMember('strict', { zero_retention: true });
   expect((await bed.post('/v1/admin/accounts/strict', { store_prompts: true })).status).toBe(400);
   await createMember('loose', { store_prompts: true });

@@ -17,7 +17,7 @@ declare module 'fastify' {
   }
 }
 
-type Documented = Pick<RouteOptions, 'method' | 'config'>;
+type Documented = Pick<RouteOptions, 'method' | 'config' | 'schema'>;
 
 /**
  * Adds the keywords under `documented` in a schema to the document. They describe rules that services check, because their messages
@@ -105,12 +105,19 @@ const FOR_ACCOUNT = {
 
 const isPost = ({ method }: Documented): boolean => method === 'POST';
 
+/** Its answer may have the limits, the version and the removal of a model in its head. */
+function runsModel({ config, schema }: Documented): boolean {
+  const bodies = [schema?.body, ...Object.values(config?.documented?.body ?? {})];
+  const namesModel = bodies.some((body) => Object.hasOwn((body as { properties?: object })?.properties ?? {}, 'model'));
+  return isInference(config?.operation) && namesModel;
+}
+
 function headersOf(status: string, route: Documented): HeaderName[] {
   return [
     'X-Request-ID',
     ...(isPost(route) && REPLAYED.has(status) ? (['Idempotent-Replayed'] as const) : []),
-    ...(isInference(route.config?.operation) && (status === '200' || status === '429') ? RATE_HEADERS : []),
-    ...(isInference(route.config?.operation) && status === '200'
+    ...(runsModel(route) && (status === '200' || status === '429') ? RATE_HEADERS : []),
+    ...(runsModel(route) && status === '200'
       ? (['X-Served-Model', 'Service-Deprecated', 'x-budget-warning'] as const)
       : []),
     ...(status === '429' || status === '503' ? (['Retry-After'] as const) : []),
@@ -141,7 +148,7 @@ function complete(schema: FastifySchema, route: Documented): FastifySchema {
   const sent = {
     ...headers,
     ...(isPost(route) && IDEMPOTENCY_KEY),
-    ...(isInference(route.config?.operation) && SERVICE_REGION),
+    ...(runsModel(route) && SERVICE_REGION),
   };
   const answers = {
     // For a body that is too large, and for an idempotency key that was used with another request.

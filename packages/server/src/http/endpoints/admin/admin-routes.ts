@@ -7,6 +7,7 @@ export const config = {
     ...KEY_FIELDS,
     removalDate: 'on',
     storePrompts: 'store_prompts',
+    zeroRetention: 'zero_retention',
   },
 };
 export const tags = ['Administration'];
