@@ -22,6 +22,7 @@ export const requestEntry = (id: string, changes: Partial<RequestEntry> = {}): R
   region: 'local',
   status: 200,
   code: null,
+  message: null,
   promptTokens: 3,
   completionTokens: 0,
   cacheReadTokens: 1,
@@ -44,7 +45,14 @@ export function requestLogContract(name: string, open: () => Promise<RequestLogU
     ];
     const entries = [
       requestEntry('req_a', { attempts }),
-      requestEntry('req_b', { time: START + HOUR, keyId: 'key_2', status: 429, code: 'rpm_exceeded', region: null }),
+      requestEntry('req_b', {
+        time: START + HOUR,
+        keyId: 'key_2',
+        status: 429,
+        code: 'rpm_exceeded',
+        message: 'Too fast.',
+        region: null,
+      }),
       requestEntry('req_c', { time: START + HOUR, model: null, version: null, region: null, status: 404 }),
       requestEntry('req_d', { time: START + 2 * HOUR, firstTokenMs: 40, endpoint: '/v1/chat/completions' }),
       requestEntry('req_e', { time: START + 3 * HOUR, accountId: 'acct_2', status: 503, durationMs: 9_000 }),

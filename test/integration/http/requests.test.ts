@@ -41,7 +41,14 @@ describe('GET /v1/requests', () => {
     const { data, has_more: hasMore } = await list('', member.secret);
     expect(hasMore).toBe(false);
     expect(data).toMatchObject([
-      { id: refused.headers.get('x-request-id'), status: 404, code: 'model_not_found', model: null, cost_usd: 0 },
+      {
+        id: refused.headers.get('x-request-id'),
+        status: 404,
+        code: 'model_not_found',
+        message: expect.stringMatching(/^The model 'no.such-model' does not exist/),
+        model: null,
+        cost_usd: 0,
+      },
       {
         id: answered.headers.get('x-request-id'),
         object: 'request',

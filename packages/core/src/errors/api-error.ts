@@ -21,6 +21,8 @@ export interface ErrorBody {
   error: { message: string; type: string; code: string; param: string | null };
 }
 
+const MAX_BRIEF = 500;
+
 /** An error that a client may see. Any other error becomes a plain 500. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
@@ -58,6 +60,11 @@ export class ApiError extends Error {
   /** The message without what the model wrote. */
   get summary(): string {
     return textOf(this.text);
+  }
+
+  /** The same for lists that others may read: without keys, and cut. */
+  get brief(): string {
+    return maskKeys(this.summary).slice(0, MAX_BRIEF);
   }
 
   get param(): string | null {

@@ -19,6 +19,8 @@ export interface RequestEntry extends Consumption {
   status: number;
   /** Error code. */
   code: string | null;
+  /** What the client was told. Null without an error, and for accounts with zero retention. */
+  message: string | null;
   costNanoUsd: number;
   durationMs: number;
   firstTokenMs: number | null;

@@ -80,9 +80,9 @@ function Facts({ entry, zone }: { entry: RequestEntry; zone: string }) {
   ];
   return (
     <>
-      {why && (
-        <div class={entry.status >= 500 ? 'notice notice-bad' : 'notice notice-warn'}>
-          <span class="strong">{requests.why}.</span> {why}
+      {(entry.message ?? why) && (
+        <div class={entry.status >= 500 ? 'notice notice-bad' : 'notice notice-warn'} dir="auto">
+          <span class="strong">{requests.why}.</span> {entry.message ?? why}
         </div>
       )}
       {entry.replayed && <Badge tone="info">{requests.replayed}</Badge>}

@@ -69,6 +69,12 @@ function reasonOf(error: unknown): string | undefined {
   return messages.length === 0 ? undefined : messages.join(': ');
 }
 
+/** For the log and the list of requests. */
+export function noteFailure({ record }: FastifyRequest, { code, brief }: ApiError): void {
+  record.errorCode = code;
+  record.errorMessage = brief;
+}
+
 /** Logs errors that the client did not cause. An outage of the storage fails thousands of requests a second, and is logged once. */
 export function logFailure(request: FastifyRequest, answer: ApiError, text: string): void {
   const { code, status, cause } = answer;
@@ -84,7 +90,7 @@ export function logFailure(request: FastifyRequest, answer: ApiError, text: stri
 /** Sets the status and the headers of an error, and returns its body. */
 export function writeError(error: unknown, request: FastifyRequest, reply: FastifyReply): string {
   const answer = toApiError(error, request);
-  request.record.errorCode = answer.code;
+  noteFailure(request, answer);
   logFailure(request, answer, 'a request failed unexpectedly');
   // The official clients would retry these within seconds, when neither a region nor a spent budget has changed.
   if (answer.status === 409 || answer.code === 'budget_exceeded' || !answer.shouldRetry)

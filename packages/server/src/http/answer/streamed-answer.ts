@@ -1,6 +1,6 @@
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { logFailure, toApiError } from './error-answer.ts';
+import { logFailure, noteFailure, toApiError } from './error-answer.ts';
 import { type EventStream, openEventStream } from './event-stream.ts';
 
 /** What a handler returns when its reply was sent already. The type fits every schema: there is nothing left to check. */
@@ -28,7 +28,7 @@ export async function streamedAnswer(
       throw error;
     }
     const failure = toApiError(error, request);
-    request.record.errorCode = failure.code;
+    noteFailure(request, failure);
     logFailure(request, failure, 'a stream failed, sent an error event');
     try {
       await events.fail(failure, failureText?.(failure));

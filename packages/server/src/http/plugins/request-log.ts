@@ -7,6 +7,7 @@ import type { RequestEntry, RequestSink } from '@baobab/core/ports/request-log.t
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import type { Metrics } from '../../metrics/metrics.ts';
+import { noteFailure } from '../answer/error-answer.ts';
 import { writesLevel } from '../request/request-logger.ts';
 import { createRecord, principalOf, type RequestRecord } from '../request/request-record.ts';
 import { textOf } from '../request/request-text.ts';
@@ -35,6 +36,7 @@ function entryOf(
     region: record.region ?? null,
     status: failed ?? status,
     code: code ?? null,
+    message: (account.zeroRetention || status === 499 ? null : record.errorMessage) ?? null,
     ...(record.used ?? NOTHING_USED),
     costNanoUsd: record.costNanoUsd,
     durationMs: Math.round(durationMs),
@@ -83,7 +85,7 @@ export function observe(request: FastifyRequest, reply: FastifyReply, { metrics,
     const seconds = (performance.now() - record.startedAt) / 1000;
     const { method } = request;
     const model = record.model ?? '';
-    if (stopped !== undefined) record.errorCode = stopped.code;
+    if (stopped !== undefined) noteFailure(request, stopped);
     const code = isWhole ? record.errorCode : (stopped ?? CANCELLED).code;
     metrics.requests.ended({ method, route: url, status, model, seconds });
     if (code !== undefined) metrics.errors.inc({ route: url, code, model });

@@ -27,6 +27,7 @@ export interface RequestRecord extends Stoppable {
   /** Calls to upstreams; undefined without one. */
   attempts: UpstreamAttempt[] | undefined;
   errorCode: string | undefined;
+  errorMessage: string | undefined;
   /** Only for accounts that keep prompts and answers. */
   answer: AnswerBody | undefined;
   replayed: boolean;
@@ -65,6 +66,7 @@ export const createRecord = (startedAt: number, config: RequestRecord['config'] 
   firstTokenMs: null,
   attempts: undefined,
   errorCode: undefined,
+  errorMessage: undefined,
   answer: undefined,
   replayed: false,
   disconnect: undefined,

@@ -23,6 +23,7 @@ interface LineEnd {
   status: number;
   /** Error code. */
   code: string | null;
+  message: string | null;
   time: number;
   durationMs: number;
 }
@@ -53,9 +54,24 @@ function createLineTrace(requestId: string) {
 
   return {
     observer,
-    entry({ endpoint }: Batch, { account, key }: Principal, { status, code, time, durationMs }: LineEnd): RequestEntry {
+    entry(
+      { endpoint }: Batch,
+      { account, key }: Principal,
+      { status, code, message, time, durationMs }: LineEnd,
+    ): RequestEntry {
       const names = { id: requestId, time, accountId: account.id, keyId: key.id, endpoint, model, version, region };
-      return { ...names, ...used, status, code, costNanoUsd, durationMs, firstTokenMs, replayed: false, attempts };
+      return {
+        ...names,
+        ...used,
+        status,
+        code,
+        message,
+        costNanoUsd,
+        durationMs,
+        firstTokenMs,
+        replayed: false,
+        attempts,
+      };
     },
   };
 }
@@ -96,6 +112,12 @@ export interface AccountBatch {
   account: Account | undefined;
 }
 
+const MAX_MESSAGE = 500;
+
+/** As the line has it, in the shape of its endpoint. */
+const messageOf = (body: Uint8Array): string =>
+  (JSON.parse(new TextDecoder().decode(body)) as { error: { message: string } }).error.message.slice(0, MAX_MESSAGE);
+
 export interface LineRun {
   withAccount(batch: Batch): Promise<AccountBatch>;
   /** Waits for a slot and holds it while the line runs. Undefined: it was stopped and may run again. */
@@ -127,8 +149,15 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
           const startedAt = steadyClock.now();
           const trace = createLineTrace(requestId);
           let principal: Principal | undefined;
-          const record = (status: number, code: string | null) => {
-            const end = { status, code, time: clock.now(), durationMs: steadyClock.now() - startedAt };
+          const record = (status: number, failure: { code: string; message: string } | null) => {
+            const told = principal?.account.zeroRetention ? null : (failure?.message ?? null);
+            const end = {
+              status,
+              code: failure?.code ?? null,
+              message: told,
+              time: clock.now(),
+              durationMs: steadyClock.now() - startedAt,
+            };
             if (principal !== undefined) requests?.record(trace.entry(batch, principal, end));
           };
           try {
@@ -159,8 +188,8 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
                   'a batch line failed, recording the error as its result',
                 );
               }
-              record(failure.status, failure.code);
               const body = executor.errorBody(batch.endpoint, failure, requestId);
+              record(failure.status, { code: failure.code, message: messageOf(body) });
               return { status: failure.status, requestId, body };
             }
             if (next.counts) counted += 1;

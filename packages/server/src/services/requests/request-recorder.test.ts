@@ -13,6 +13,7 @@ const entry = (id: number): RequestEntry => ({
   region: null,
   status: 200,
   code: null,
+  message: null,
   promptTokens: 0,
   completionTokens: 0,
   cacheReadTokens: 0,

@@ -135,6 +135,7 @@ const REQUESTS = [
     endpoint text not null,
     status integer not null,
     code text,
+    message text,
     ${measureColumns},
     duration_ms bigint not null,
     duration_bin integer not null,

@@ -239,6 +239,7 @@ export interface RequestLogTable extends MeasureColumns {
   endpoint: string;
   status: number;
   code: string | null;
+  message: string | null;
   cost_nano_usd: number;
   duration_ms: number;
   /** See `domain/latency.ts`. */

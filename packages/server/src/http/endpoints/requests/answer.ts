@@ -19,6 +19,7 @@ export const requestToWire = (entry: NamedRequest): Static<typeof RequestEntrySh
   region: entry.region,
   status: entry.status,
   code: entry.code,
+  message: entry.message,
   ...toFields(entry),
   cost_usd: usdNumber(BigInt(entry.costNanoUsd)),
   duration_ms: entry.durationMs,

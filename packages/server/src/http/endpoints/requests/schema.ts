@@ -38,6 +38,9 @@ const fields = {
   region: nullableText,
   status: Type.Integer({ description: 'HTTP status; 499 for a cancelled request' }),
   code: Type.Union([Type.String(), Type.Null()], { description: 'Of the error' }),
+  message: Type.Union([Type.String(), Type.Null()], {
+    description: 'Of the error, as the client got it, up to 500 characters; null for accounts with `zero_retention`',
+  }),
   ...measureFields,
   cost_usd: Type.Number(),
   duration_ms: Type.Integer(),
