@@ -39,8 +39,10 @@ const SERVER: Record<string, Arrows> = {
   compose: {
     code: [
       ...['adapters', 'admission', 'catalog', 'config', 'control', 'domain', 'drivers', 'engine', 'engines', 'errors'],
-      ...['fleet', 'http', 'inference', 'logging', 'metering', 'metrics', 'models', 'ports', 'runtime', 'services'],
+      ...['fleet', 'host', 'http', 'inference', 'logging', 'metering', 'metrics', 'models', 'ports', 'runtime'],
+      'services',
     ],
+    types: ['upstreams'],
   },
   cli: {
     code: [
@@ -58,19 +60,19 @@ const SERVER: Record<string, Arrows> = {
   metering: { code: ['domain'], types: ['ports'] },
   admission: { code: ['errors', 'runtime'], types: ['ports', 'engine'] },
   validation: { code: ['runtime'] },
-  drivers: { code: ['upstreams', 'engines'], types: ['engine'] },
+  drivers: { code: ['engines'], types: ['engine'] },
   config: { code: ['validation', 'runtime', 'drivers', 'upstreams'] },
   catalog: { code: ['domain', 'validation', 'runtime', 'engine', 'drivers', 'upstreams'] },
   adapters: { code: ['ports', 'domain', 'errors', 'runtime'] },
   models: { code: ['errors', 'runtime'], types: ['domain', 'ports'] },
   control: { code: ['runtime'], types: ['engine'] },
   logging: { code: ['domain', 'errors', 'runtime'] },
-  metrics: { code: ['domain', 'runtime'], types: ['fleet', 'services'] },
+  metrics: { code: ['domain', 'runtime'], types: ['host', 'upstreams', 'services'] },
   fleet: {
-    code: ['admission', 'drivers', 'engine', 'errors', 'host', 'runtime', 'upstreams'],
+    code: ['admission', 'engine', 'errors', 'host', 'runtime', 'upstreams'],
     types: ['domain', 'ports'],
   },
-  host: { code: ['admission', 'domain', 'engine', 'errors', 'runtime', 'sandbox'], types: ['ports'] },
+  host: { code: ['admission', 'domain', 'drivers', 'engine', 'errors', 'runtime', 'sandbox'], types: ['ports'] },
   upstreams: { code: ['admission', 'domain', 'engine', 'errors', 'runtime'], types: ['ports'] },
 };
 const ROOMS: Record<string, Record<string, Arrows>> = { core: CORE, engines: ENGINES, server: SERVER };

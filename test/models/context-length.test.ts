@@ -3,7 +3,8 @@ import type { EngineSpec } from '../../packages/core/src/domain/model.ts';
 import { pulled } from '../../packages/core/src/engine/testing/pulled-generation.ts';
 import { systemClock } from '../../packages/core/src/runtime/clock.ts';
 import { drivers } from '../../packages/server/src/drivers.ts';
-import { createEngineRegistry, noMetrics } from '../../packages/server/src/fleet/registry.ts';
+import { noMetrics } from '../../packages/server/src/host/metrics.ts';
+import { EngineRegistry } from '../../packages/server/src/host/registry.ts';
 import { callContext, testModel, use } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';
 
@@ -12,7 +13,7 @@ it('is never longer than that of the weights, whatever the catalog says', async 
   const model = testModel('acme/far-too-long', engine);
   model.entry.contextLength = 131_072;
   const warnings: string[] = [];
-  const registry = createEngineRegistry({
+  const registry = new EngineRegistry({
     weights: { ensure: async () => ({ directory }) },
     settings: {
       queueLength: 4,

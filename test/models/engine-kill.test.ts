@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { EngineSpec } from '../../packages/core/src/domain/model.ts';
 import { systemClock } from '../../packages/core/src/runtime/clock.ts';
 import { drivers } from '../../packages/server/src/drivers.ts';
-import { createEngineRegistry, type Model, noMetrics } from '../../packages/server/src/fleet/registry.ts';
+import { noMetrics } from '../../packages/server/src/host/metrics.ts';
+import type { Model } from '../../packages/server/src/host/model.ts';
+import { EngineRegistry } from '../../packages/server/src/host/registry.ts';
 import { callContext, embed, testModel, until, use } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';
 
@@ -17,7 +19,7 @@ async function openRegistry(slugs: readonly string[]) {
     if (spec === undefined) throw new Error(`no weights of ${slug}`);
     return testModel(slug, spec.engine);
   });
-  const registry = createEngineRegistry({
+  const registry = new EngineRegistry({
     weights: { ensure: async ({ entry }) => ({ directory: specs.get(entry.slug)?.directory ?? '' }) },
     settings: {
       queueLength: 256,

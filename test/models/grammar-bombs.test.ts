@@ -4,7 +4,8 @@ import type { ChatRequest } from '../../packages/core/src/engine/engine.ts';
 import { pulled } from '../../packages/core/src/engine/testing/pulled-generation.ts';
 import { systemClock } from '../../packages/core/src/runtime/clock.ts';
 import { drivers } from '../../packages/server/src/drivers.ts';
-import { createEngineRegistry, noMetrics } from '../../packages/server/src/fleet/registry.ts';
+import { noMetrics } from '../../packages/server/src/host/metrics.ts';
+import { EngineRegistry } from '../../packages/server/src/host/registry.ts';
 import { callContext, testModel } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';
 
@@ -56,7 +57,7 @@ const REFUSED: readonly [string, Partial<ChatRequest>][] = [
 it('hostile schemas neither stop nor slow the engine', async () => {
   const spec = await weights<EngineSpec['options']>(SLUG);
   const model = testModel(SLUG, spec.engine);
-  const registry = createEngineRegistry({
+  const registry = new EngineRegistry({
     weights: { ensure: async () => ({ directory: spec.directory }) },
     settings: {
       queueLength: 256,

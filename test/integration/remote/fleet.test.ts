@@ -3,7 +3,7 @@ import type { ModelEntry } from '../../../packages/core/src/domain/model.ts';
 import type { EngineReport } from '../../../packages/core/src/engine/report.ts';
 import { systemClock } from '../../../packages/core/src/runtime/clock.ts';
 import { createFleet, type FleetOptions } from '../../../packages/server/src/fleet/fleet.ts';
-import type { EngineRegistry } from '../../../packages/server/src/fleet/registry.ts';
+import type { EngineRegistry } from '../../../packages/server/src/host/registry.ts';
 import { startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { noUpstreamMetrics } from '../../fixtures/remote-bench.ts';
 

@@ -1,7 +1,9 @@
 import { join } from 'node:path';
+import type { Accelerators } from '@baobab/core/engine/driver.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { drivers } from '../drivers.ts';
-import { type Accelerators, createMachineFacts, openDriverAccelerators } from '../fleet/registry.ts';
+import { createMachineFacts } from '../host/machine-facts.ts';
+import { openDriverAccelerators } from '../host/registry.ts';
 import type { Environment } from './weights.ts';
 
 export const machineFile = (config: Pick<ResolvedConfig, 'dataDir'>) => join(config.dataDir, 'machine.json');
@@ -18,7 +20,7 @@ export async function openAccelerators(
   // The whole environment: a build needs the variables of compilers.
   return openDriverAccelerators(module, {
     settings: config.engines,
-    facts: createMachineFacts(machineFile(config), logger),
+    machine: createMachineFacts(machineFile(config), logger),
     environment: env,
     logger,
   });

@@ -1,8 +1,14 @@
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { AuditedChange, ChangeOrigin } from '@baobab/core/domain/audit/entry.ts';
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
 import type { BatchRepository } from '@baobab/core/ports/batches.ts';
-import { systemClock as clock } from '@baobab/core/runtime/clock.ts';
+import { systemClock as clock, systemClock } from '@baobab/core/runtime/clock.ts';
+import { type BackupSummary, createBackup, restoreBackup } from '../adapters/backup.ts';
 import type { Store } from '../adapters/store.ts';
+import { type TransferOptions, type TransferSummary, transfer } from '../adapters/transfer/transfer.ts';
+import { addedFolders } from '../catalog/adding/catalog-folder.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { type AccountsService, createAccounts } from '../services/access/accounts.ts';
 import { createKeys, type KeysService } from '../services/access/keys.ts';
@@ -12,7 +18,9 @@ import { operatorOrigin } from '../services/audit/origins.ts';
 import { type CatalogService, createCatalog } from '../services/catalog/catalog.ts';
 import { createSpending, type Spending } from '../services/usage/spending.ts';
 import { createUsage, type UsageService } from '../services/usage/usage.ts';
+import { openBucket } from './blobs.ts';
 import { catalogEntries, hasStore, openConfiguredStore } from './storage.ts';
+import type { Environment } from './weights.ts';
 
 export { hasStore } from './storage.ts';
 
@@ -77,4 +85,41 @@ export async function openAdministration(config: ResolvedConfig): Promise<Admini
     openCatalog: () => catalogOf(config, store),
     [Symbol.asyncDispose]: () => store.close(),
   };
+}
+
+export { BackupError, type BackupSummary } from '../adapters/backup.ts';
+
+type OnFile = (copied: number, bytes: number) => void;
+
+export const backUp = ({ dataDir }: ResolvedConfig, folder: string, onFile: OnFile): Promise<BackupSummary> =>
+  createBackup({ dataDir, folder, now: systemClock.now(), onFile });
+
+export const restore = ({ dataDir }: ResolvedConfig, folder: string, onFile: OnFile): Promise<BackupSummary> =>
+  restoreBackup({ dataDir, folder, onFile });
+
+export { TransferError } from '../adapters/sql/shared/transfer.ts';
+export type { TransferSummary } from '../adapters/transfer/transfer.ts';
+
+export const hasOwnStore = ({ dataDir }: ResolvedConfig): boolean => existsSync(join(dataDir, 'baobab.sqlite'));
+
+/** Models that were added while the service ran are files of the data directory, not rows. */
+export async function countAddedModels({ dataDir }: ResolvedConfig): Promise<number> {
+  const { catalog } = addedFolders(dataDir);
+  if (!existsSync(catalog)) return 0;
+  return (await readdir(catalog, { recursive: true })).filter((name) => name.endsWith('.yaml')).length;
+}
+
+type TransferEvents = Pick<TransferOptions, 'onCopied'>;
+
+/** Copies the data directory into the database at `url`, and its blobs into `config.blobs` where that is set. */
+export async function transferTo(
+  url: string,
+  { config, env, ...events }: TransferEvents & { config: ResolvedConfig; env: Environment },
+): Promise<TransferSummary> {
+  const bucket = config.blobs === undefined ? undefined : await openBucket(config, config.blobs, env);
+  try {
+    return await transfer({ dataDir: config.dataDir, url, blobs: bucket, now: systemClock.now, ...events });
+  } finally {
+    bucket?.close();
+  }
 }

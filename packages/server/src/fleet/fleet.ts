@@ -4,10 +4,10 @@ import { type EngineReport, idleEngine } from '@baobab/core/engine/report.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createInteractiveLoad } from '../admission/interactive-load.ts';
+import type { Model } from '../host/model.ts';
+import type { ModelLease } from '../host/model-host.ts';
+import type { EngineRegistry } from '../host/registry.ts';
 import { createRemoteModel, type RemoteModel, type RemoteModelOptions } from '../upstreams/remote-model.ts';
-import type { EngineRegistry, Model, ModelLease } from './registry.ts';
-
-export type { UpstreamMetrics } from '../upstreams/routing/upstream.ts';
 
 export interface FleetServing {
   regions: readonly string[];
@@ -47,7 +47,7 @@ export interface FleetOptions {
   region: string;
   entries: readonly ModelEntry[];
   upstreams: readonly Upstream[];
-  registry: EngineRegistry;
+  registry: Omit<EngineRegistry, 'warm'>;
   /** Whether weights are here or can be fetched. */
   weights(
     entry: ModelEntry,
@@ -215,8 +215,8 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
         ...elsewhere.map(([name, model]) => remoteReport(name, model)),
       ].map(withStatus);
     },
-    load: registry.load,
-    unload: registry.unload,
+    load: (model) => registry.load(model),
+    unload: (model) => registry.unload(model),
     async replace(newEntries, newUpstreams) {
       const dropped = configure(newEntries, newUpstreams);
       const names = new Set(

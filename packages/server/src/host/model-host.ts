@@ -4,12 +4,10 @@ import type { EngineReport } from '@baobab/core/engine/report.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createSlots, type Permit, type Slots } from '../admission/slots.ts';
-import { describeFailure } from './load-failure.ts';
 import type { MemoryHolder } from './memory-budget.ts';
 import { modelName } from './model.ts';
-import { loadModel, type ModelLoaderDependencies, type ModelShape } from './model-loader.ts';
-import type { EngineProcess } from './process/engine-process.ts';
-import { totalBytes } from './process/process-memory.ts';
+import { describeFailure, loadModel, type ModelLoaderDependencies, type ModelShape } from './model-loader.ts';
+import { type EngineProcess, totalBytes } from './process/engine-process.ts';
 import type { ReplicaSet } from './replicas/replica-set.ts';
 
 /** The right to use a loaded model. Release it when the last answer or the stream has ended. */

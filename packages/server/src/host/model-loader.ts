@@ -7,16 +7,16 @@ import type {
   MemoryFacts,
 } from '@baobab/core/engine/driver.ts';
 import type { ComputeDevice, EngineModel } from '@baobab/core/engine/engine.ts';
-import type { ApiError } from '@baobab/core/errors/api-error.ts';
+import { ApiError } from '@baobab/core/errors/api-error.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
-import { LoadError } from './load-failure.ts';
 import type { MemoryBudget, MemoryHolder } from './memory-budget.ts';
 import type { EngineMetrics } from './metrics.ts';
 import { type Model, modelName, type Weights } from './model.ts';
-import { withPreparedChat } from './prepared-chat.ts';
 import type { EngineProcess } from './process/engine-process.ts';
-import { createReplicaSet, type ReplicaSet } from './replicas/replica-set.ts';
+import { EngineCrash } from './process/pending-calls.ts';
+import { ReplicaSet } from './replicas/replica-set.ts';
 import type { RestartPolicy } from './replicas/restart-policy.ts';
 
 export interface ModelLoaderDependencies {
@@ -85,12 +85,13 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
   signal.throwIfAborted();
   const { backend } = accelerator;
   const spec = { ...loadSpecOf(model, layout, directory), contextLength, backend };
-  const set = createReplicaSet({
+  const set = new ReplicaSet({
     slug: model.entry.slug,
     name,
     processes: layout.processes,
     start: () => dependencies.startProcess(spec),
     policy: dependencies.policy,
+    preparation: dependencies.preparation,
     clock,
     logger,
     metrics,
@@ -109,7 +110,7 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
     layout,
     shape: { accelerator, contextLength, directory },
     device,
-    engine: withPreparedChat(engine, dependencies.preparation),
+    engine,
     loadMs,
   };
 }
@@ -145,4 +146,63 @@ function loadSpecOf({ entry, version }: Model, layout: Layout, directory: string
     threads: layout.threads,
     parallelSequences: layout.parallelSequences,
   };
+}
+
+/** What a load was doing when it failed. */
+type LoadStage = 'weights' | 'memory' | 'start';
+
+/** A load that failed. `cause` says why. */
+export class LoadError extends Error {
+  override readonly name = 'LoadError';
+  readonly stage: LoadStage;
+
+  constructor(stage: LoadStage, cause: unknown) {
+    super(`the stage '${stage}' failed`, { cause });
+    this.stage = stage;
+  }
+
+  /** Marks the errors of one stage. */
+  static async during<T>(stage: LoadStage, work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      throw new LoadError(stage, error);
+    }
+  }
+}
+
+/** Why a model did not load: a short form for clients, and for operators the reason, which may name paths, and the remedy. */
+interface LoadFailure {
+  clientError: ApiError;
+  reason: string;
+  remedy: string;
+}
+
+export function describeFailure(slug: string, error: unknown): LoadFailure {
+  const { stage, cause } = error instanceof LoadError ? error : { stage: 'start' as const, cause: error };
+  return { clientError: clientErrorOf(slug, cause), reason: reasonOf(cause), remedy: remedyOf(slug, stage, cause) };
+}
+
+function clientErrorOf(slug: string, cause: unknown): ApiError {
+  if (cause instanceof ApiError) return cause;
+  if (cause instanceof EngineCrash) {
+    return errors.modelUnavailable(slug, `its engine could not be started: ${cause.message}`, cause);
+  }
+  return errors.modelUnavailable(slug, 'it could not be loaded', cause);
+}
+
+/** The deepest message is the most precise one; the text for clients is left out where there is another. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.cause !== undefined && error instanceof ApiError) return reasonOf(error.cause);
+  return error instanceof EngineCrash ? `its engine process ended while it loaded: ${error.message}` : error.message;
+}
+
+function remedyOf(slug: string, stage: LoadStage, cause: unknown): string {
+  if (stage === 'weights') return `Check 'source' of its catalog entry, then run: npx baobab models pull ${slug}`;
+  if (stage === 'memory') return 'Raise models.memory_budget_mb, or use a smaller model or a shorter context_length';
+  if (cause instanceof EngineCrash) {
+    return 'If memory ran out, use a smaller model or a shorter context_length; if it needs longer, raise engines.load_timeout_seconds';
+  }
+  return `Check 'engine' of its catalog entry and its files: npx baobab models verify ${slug}`;
 }

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { EngineMetrics } from '../fleet/registry.ts';
+import type { EngineMetrics } from '../host/metrics.ts';
 
 /** Engine processes as Prometheus metrics. */
 export function createEngineMetrics(registry: Registry): EngineMetrics {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { noMetrics } from '../fleet/registry.ts';
+import { noMetrics } from '../host/metrics.ts';
 import { withTokenRates } from './token-rates.ts';
 
 it('averages the tokens of the last ten seconds', () => {

@@ -1,4 +1,4 @@
-import type { EngineMetrics } from '../fleet/registry.ts';
+import type { EngineMetrics } from '../host/metrics.ts';
 
 const WINDOW_SECONDS = 10;
 

@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { UpstreamMetrics } from '../fleet/fleet.ts';
+import type { UpstreamMetrics } from '../upstreams/routing/upstream.ts';
 import { LatencyHistogram } from './latency-histogram.ts';
 
 type Recorder = ReturnType<UpstreamMetrics['addUpstream']>;

@@ -1,15 +1,18 @@
+import { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { Counters } from '@baobab/core/ports/counters.ts';
+import type { AudioReader, PdfReader } from '@baobab/core/ports/file-readers.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
 import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
 import type { Store } from '../../adapters/store.ts';
 import { createAccountTurns } from '../../admission/account-turns.ts';
+import { allButAQuarter, createSlots, type Slots } from '../../admission/slots.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
+import { ifInstalled, NEEDS_ENGINES } from '../../drivers.ts';
 import type { Fleet } from '../../fleet/fleet.ts';
 import type { WireResponseCreator } from '../../http/endpoints/responses/endpoint.ts';
 import { createResponseFormat } from '../../http/endpoints/responses/format.ts';
-import type { ChatService } from '../../inference/chat.ts';
-import { createChat } from '../../inference/chat.ts';
+import { type ChatService, createChat } from '../../inference/chat.ts';
 import { createEmbeddings } from '../../inference/embeddings.ts';
 import { createDocuments } from '../../inference/inputs/documents.ts';
 import { createImages } from '../../inference/inputs/images.ts';
@@ -24,13 +27,13 @@ import type { Metrics } from '../../metrics/metrics.ts';
 import { createKeyAuthority } from '../../services/access/key-authority.ts';
 import type { CatalogService } from '../../services/catalog/catalog.ts';
 import type { FilesService } from '../../services/files/files.ts';
+import type { ReaderSeal } from '../../services/operators/system.ts';
 import type { LeaseHolder } from '../../services/processes/process-leases.ts';
 import { type ConversationsService, createConversations } from '../../services/responses/conversations.ts';
 import { createResponseCreator } from '../../services/responses/create.ts';
 import { createResponseEventLog, type ResponseEventLog } from '../../services/responses/event-log.ts';
 import { createResponses, type ResponsesService } from '../../services/responses/responses.ts';
 import { createResponseRunner, type ResponseRunner } from '../../services/responses/runner.ts';
-import { composeReaders } from './readers.ts';
 
 /** Windows of one transcription that the engine decodes at once. */
 const WINDOWS_AT_ONCE = 4;
@@ -153,4 +156,74 @@ export function composeResponses(options: {
     logger,
   });
   return { responses, conversations, responseCreator, eventLog, responseRunner };
+}
+
+type OnSeal = (reason: string | undefined) => void;
+
+const installed = await ifInstalled(() => import('@baobab/engines/readers.ts'));
+
+const refusal = (what: string) => new ApiError('unsupported_parameter', `${what} here ${NEEDS_ENGINES}.`);
+
+/** One queue for all processes that read files of one kind. */
+function readerSlots(count: number, queue: { length: number; timeoutMs: number | undefined }): Slots {
+  const slots = createSlots({
+    queueLength: queue.length,
+    queueTimeoutMs: queue.timeoutMs,
+    clock: steadyClock,
+  });
+  slots.setCapacity(count, allButAQuarter(count));
+  return slots;
+}
+
+interface FileReaders {
+  pdf: PdfReader;
+  audio: AudioReader;
+  seal: ReaderSeal;
+}
+
+function composeReaders(
+  config: ResolvedConfig,
+  { temporaryDirectory, logger }: { temporaryDirectory: string; logger: Logger },
+): FileReaders {
+  const { seal, onSeal } = watchSeal(logger);
+  return { pdf: composePdfReader(config, onSeal), audio: composeAudioReader(config, temporaryDirectory, onSeal), seal };
+}
+
+/** Remembers whether the last reader of a file was sealed. Logs it once if not. */
+function watchSeal(logger: Logger): { seal: ReaderSeal; onSeal(reason: string | undefined): void } {
+  const seal: ReaderSeal = { sealed: undefined, reason: undefined };
+  let isLogged = false;
+  return {
+    seal,
+    onSeal(reason) {
+      Object.assign(seal, { sealed: reason === undefined, reason });
+      if (reason === undefined || isLogged) return;
+      isLogged = true;
+      logger.warn(
+        { reason },
+        "processes that read audio and PDF files have no seccomp filter, only Node's permission model",
+      );
+    },
+  };
+}
+
+function composePdfReader(config: ResolvedConfig, onSeal: OnSeal): PdfReader {
+  if (installed === undefined) return { read: () => Promise.reject(refusal('Reading a PDF')) };
+  // Those that wait have a turn when others have used up their processor time, which takes long on a busy machine.
+  const readers = readerSlots(config.documents.readers, { length: config.engines.queueLength, timeoutMs: undefined });
+  return installed.createPdfReader({ readers, limits: config.documents, clock: steadyClock, onSeal });
+}
+
+function composeAudioReader(config: ResolvedConfig, temporaryDirectory: string, onSeal: OnSeal): AudioReader {
+  if (installed !== undefined) {
+    const { queueLength, queueTimeoutSeconds } = config.engines;
+    const queue = { length: queueLength, timeoutMs: queueTimeoutSeconds * 1000 };
+    const decoders = readerSlots(config.audio.decoders, queue);
+    return installed.createAudioReader({ temporaryDirectory, decoders, onSeal });
+  }
+  return {
+    read() {
+      throw refusal('Decoding audio');
+    },
+  };
 }

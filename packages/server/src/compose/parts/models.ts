@@ -1,12 +1,21 @@
-import type { ModelEntry } from '@baobab/core/domain/model.ts';
-import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
+import type { ModelEntry, ModelVersion } from '@baobab/core/domain/model.ts';
+import { parseReference } from '@baobab/core/domain/slug.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
+import { steadyClock, systemClock } from '@baobab/core/runtime/clock.ts';
 import { secretsOf } from '../../config/secrets.ts';
+import { drivers, NEEDS_ENGINES } from '../../drivers.ts';
+import { createFleet, type Fleet } from '../../fleet/fleet.ts';
+import type { EngineMetrics } from '../../host/metrics.ts';
+import type { Model } from '../../host/model.ts';
+import { EngineRegistry } from '../../host/registry.ts';
 import { createEngineMetrics } from '../../metrics/engine-metrics.ts';
 import { withTokenRates } from '../../metrics/token-rates.ts';
 import { createUpstreamMetrics } from '../../metrics/upstream-metrics.ts';
+import type { WeightsStore } from '../../models/store.ts';
 import { createCatalog } from '../../services/catalog/catalog.ts';
+import type { UpstreamMetrics } from '../../upstreams/routing/upstream.ts';
+import { machineFile } from '../accelerators.ts';
 import { createEngineControl } from '../engine-control.ts';
-import { composeEngines } from '../engines.ts';
 import { allUpstreams } from '../storage.ts';
 import { openWeights, storedModel } from '../weights.ts';
 import { servedEntries } from '../workers/served-entries.ts';
@@ -20,18 +29,15 @@ const modelsWithWeights = (entries: readonly ModelEntry[]) =>
 export type ModelParts = Awaited<ReturnType<typeof composeModels>>;
 
 /** The catalog, the weights, and what runs the models. */
-export async function composeModels({ config, env, secrets, logger, metrics, entries, store }: Foundation) {
+export async function composeModels(foundation: Foundation) {
+  const { config, env, secrets, logger, metrics, entries, store } = foundation;
   const weights = openWeights(config, logger, env);
   const { metrics: engineMetrics, rates } = withTokenRates(createEngineMetrics(metrics.registry), steadyClock.now);
   const { fleet, warm } = composeEngines({
-    config,
-    entries,
+    ...foundation,
     weights,
     metrics: engineMetrics,
     upstreamMetrics: createUpstreamMetrics(metrics.registry),
-    logger,
-    scrub: secrets.scrub,
-    env,
   });
   const catalog = await createCatalog({
     entries,
@@ -39,7 +45,7 @@ export async function composeModels({ config, env, secrets, logger, metrics, ent
     revisions: store.revisions,
     serving: fleet.serving,
     aliases: config.aliases,
-    clock,
+    clock: systemClock,
   });
 
   return {
@@ -63,4 +69,67 @@ export async function composeModels({ config, env, secrets, logger, metrics, ent
     },
     closeWeights: () => weights[Symbol.asyncDispose](),
   };
+}
+
+interface EngineOptions extends Pick<Foundation, 'config' | 'env' | 'entries' | 'secrets' | 'logger'> {
+  weights: WeightsStore;
+  metrics: EngineMetrics;
+  upstreamMetrics: UpstreamMetrics;
+}
+
+/** The models to load at start. One without weights here is logged as a warning. */
+function warmModels({ config, entries, logger }: EngineOptions): Model[] {
+  return config.models.warm.flatMap((name) => {
+    const reference = parseReference(name);
+    const entry = entries.find(({ slug }) => slug === reference?.slug);
+    const version = entry?.versions.find((each) => each.version === (reference?.version ?? entry.recommended));
+    if (entry !== undefined && version?.source !== undefined) return [{ entry, version }];
+    logger.warn({ model: name }, 'a model in models.warm has no weights that can be loaded here');
+    return [];
+  });
+}
+
+const ABSENT = `it ${NEEDS_ENGINES}, or configure an upstream for it`;
+const hasRuntime = ({ engine }: ModelVersion): boolean =>
+  drivers.some(({ name, local }) => name === engine.driver && local !== undefined);
+
+/** Engine processes on this machine and upstreams elsewhere, as one fleet. */
+function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): Promise<void> } {
+  const { config, entries, weights, metrics, logger, env } = options;
+  const registry = new EngineRegistry({
+    weights: {
+      ensure: ({ entry, version }, options) => {
+        const model = storedModel(entry, version);
+        if (model === undefined) throw errors.modelUnavailable(entry.slug, 'it has no weights that could run here');
+        return weights.ensure(model, options);
+      },
+    },
+    settings: { ...config.engines, ...config.models },
+    drivers,
+    driverSettings: config.engines,
+    clock: steadyClock,
+    logger,
+    metrics,
+    environment: env,
+    machineFile: machineFile(config),
+  });
+  const fleet = createFleet({
+    region: config.region,
+    entries,
+    upstreams: allUpstreams(config),
+    registry,
+    weights: (entry, version) => {
+      const model = storedModel(entry, version);
+      if (model === undefined) return { servable: false };
+      return hasRuntime(version) ? weights.state(model) : { servable: false, reason: ABSENT, remedy: ABSENT };
+    },
+    remote: {
+      logger,
+      clock: steadyClock,
+      metrics: options.upstreamMetrics,
+      scrub: options.secrets.scrub,
+      queue: { length: config.engines.queueLength, timeoutMs: config.engines.queueTimeoutSeconds * 1000 },
+    },
+  });
+  return { fleet, warm: () => registry.warm(warmModels(options)) };
 }

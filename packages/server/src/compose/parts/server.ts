@@ -1,15 +1,19 @@
+import { availableParallelism, freemem, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { DiskSpace } from '@baobab/core/ports/disk-space.ts';
 import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
 import { createRepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
 import { INSTALLATION } from '../../catalog/built-in.ts';
+import type { ResolvedConfig } from '../../config/load.ts';
+import { maskedConfig } from '../../config/secrets.ts';
 import { createServer } from '../../http/server.ts';
 import { createLiveFeed } from '../../services/live/live-feed.ts';
+import type { ReaderSeal, SystemService } from '../../services/operators/system.ts';
 import { createUsage } from '../../services/usage/usage.ts';
 import { createAddedModels } from '../added-models.ts';
 import { createConsoleBundle } from '../console-bundle.ts';
 import { VERSION } from '../storage.ts';
-import { createSystem } from '../system.ts';
 import type { AccessParts } from './access.ts';
 import type { BatchParts } from './batches.ts';
 import type { Foundation } from './foundation.ts';
@@ -81,4 +85,40 @@ export function composeServer(options: ServerOptions) {
     degraded: () => [...options.degraded(), ...(worker?.degraded() ?? [])],
     isStopping,
   });
+}
+
+interface SystemDependencies {
+  config: ResolvedConfig;
+  space: DiskSpace;
+  readers: ReaderSeal;
+  startedAt: number;
+  unready(): Promise<string[]>;
+}
+
+function createSystem({ config, space, readers, startedAt, unready }: SystemDependencies): SystemService {
+  return {
+    async describe() {
+      const [disk, reasons] = await Promise.all([space.status(), unready()]);
+      const limit = process.constrainedMemory();
+      return {
+        version: VERSION,
+        region: config.region,
+        startedAt,
+        reasons,
+        runtime: {
+          node: process.version,
+          platform: process.platform,
+          arch: process.arch,
+          cpus: availableParallelism(),
+          memoryBytes: limit > 0 && limit < totalmem() ? limit : totalmem(),
+          freeMemoryBytes: freemem(),
+          processMemoryBytes: process.memoryUsage.rss(),
+        },
+        storeKind: config.store === undefined ? 'sqlite' : 'postgres',
+        readers,
+        disk,
+        configuration: maskedConfig(config),
+      };
+    },
+  };
 }

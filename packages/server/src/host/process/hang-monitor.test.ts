@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createHangMonitor } from './hang-monitor.ts';
+import { coreTimes, createHangMonitor } from './hang-monitor.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -106,4 +106,19 @@ describe('hang monitor', () => {
     second(950);
     expect(monitor.silent()).toBe(true);
   });
+});
+
+it.runIf(process.platform === 'linux')('adds up the times of all threads of a process', () => {
+  vi.useRealTimers();
+  const before = coreTimes(process.pid);
+  const until = performance.now() + 20;
+  while (performance.now() < until);
+  const after = coreTimes(process.pid);
+  const passed = (time: 'ranMs' | 'waitedMs') => (after?.[time] ?? 0) - (before?.[time] ?? 0);
+  expect(before?.ranMs).toBeGreaterThan(0);
+  expect(passed('ranMs') + passed('waitedMs')).toBeGreaterThanOrEqual(15);
+});
+
+it('knows nothing of a process that is gone', () => {
+  expect(coreTimes(2 ** 30)).toBeUndefined();
 });

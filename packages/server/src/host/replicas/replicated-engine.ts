@@ -1,3 +1,5 @@
+import { mayRepeatCall } from '@baobab/core/domain/attempts.ts';
+import type { ChatPreparation } from '@baobab/core/engine/driver.ts';
 import type {
   CallContext,
   ChatCapability,
@@ -8,22 +10,36 @@ import type {
   GenerationSink,
   RerankCapability,
   TokenUsage,
+  TranscriptionCapability,
 } from '@baobab/core/engine/engine.ts';
 import type { CapabilityName } from '@baobab/core/engine/wire/messages.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { EngineMetrics } from '../metrics.ts';
 import type { EngineProcess } from '../process/engine-process.ts';
-import type { Dispatcher } from './dispatcher.ts';
-import { EXCLUSIVE_WEIGHT, LIGHT_WEIGHT } from './placement.ts';
+import { EngineCrash } from '../process/pending-calls.ts';
+import { type Chunk, splitInputs, withRequestIndex } from './chunks.ts';
+import { type CallSize, type createPlacement, EXCLUSIVE_WEIGHT, LIGHT_WEIGHT } from './placement.ts';
 
 interface ReplicatedEngineOptions {
+  slug: string;
   /** `slug@version`, for metrics. */
   name: string;
+  /** Into how many parts a large request is cut at least. */
+  processes: number;
   capabilities: readonly CapabilityName[];
-  dispatcher: Dispatcher;
+  placement: ReturnType<typeof createPlacement<EngineProcess>>;
+  set: { answered(replica: EngineProcess): void; readonly stopped: boolean; close(graceMs: number): Promise<void> };
+  /** Chat requests go through it first. */
+  preparation: ChatPreparation | undefined;
   metrics: EngineMetrics;
-  close(): Promise<void>;
 }
+
+interface RunOptions extends CallSize {
+  /** Whether a call that failed may be made again. Default: always. */
+  mayRetry?(): boolean;
+}
+
+type ChunkCall<T> = (replica: EngineProcess, chunk: Chunk, context: CallContext) => Promise<T>;
 
 /** For calls that belong to no request. A new one each time: calls of one context wait in one line. */
 const anonymousContext = (): CallContext => ({
@@ -34,101 +50,171 @@ const anonymousContext = (): CallContext => ({
   signal: new AbortController().signal,
 });
 
-/** The processes of one model as one `EngineModel`. */
-export function createReplicatedEngine(options: ReplicatedEngineOptions): EngineModel {
-  const { dispatcher } = options;
-  const has = (capability: CapabilityName) => options.capabilities.includes(capability);
-  return {
-    countTokens(text) {
-      const context = anonymousContext();
-      return dispatcher.run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.countTokens(text, context));
-    },
-    ...(has('embedding') && { embedding: createEmbedding(options) }),
-    ...(has('rerank') && { rerank: createRerank(options) }),
-    ...(has('chat') && { chat: createChat(options) }),
-    ...(has('transcription') && {
-      transcription: {
+/** The processes of one model as one `EngineModel`: gives calls to them, and calls of a crashed process to another one. */
+export class ReplicatedEngine implements EngineModel {
+  readonly embedding?: EmbeddingCapability;
+  readonly rerank?: RerankCapability;
+  readonly chat?: ChatCapability;
+  readonly transcription?: TranscriptionCapability;
+  readonly #options: ReplicatedEngineOptions;
+
+  constructor(options: ReplicatedEngineOptions) {
+    this.#options = options;
+    const has = (capability: CapabilityName) => options.capabilities.includes(capability);
+    if (has('embedding')) this.embedding = this.#embedding(has('images'));
+    if (has('rerank')) this.rerank = this.#rerank();
+    if (has('chat')) this.chat = this.#chat();
+    if (has('transcription')) {
+      this.transcription = {
         transcribe: (request, context) =>
-          dispatcher.run(context, { weight: EXCLUSIVE_WEIGHT }, (replica) => replica.transcribe(request, context)),
-      },
-    }),
-    [Symbol.asyncDispose]: options.close,
-  };
-}
-
-function createEmbedding({ name, dispatcher, metrics, capabilities }: ReplicatedEngineOptions): EmbeddingCapability {
-  const images = capabilities.includes('images');
-  return {
-    async embed(request, context) {
-      const { inputs } = request;
-      checkInputs(inputs, { images });
-      const total = inputs.length;
-      let vectors: Float32Array | undefined;
-      const parts = await dispatcher.runChunks(inputs, context, (replica, { start, end }, own) =>
-        replica.embed({ ...request, inputs: inputs.slice(start, end) }, own, (dimensions) => {
-          vectors ??= new Float32Array(total * dimensions);
-          return vectors.subarray(start * dimensions, end * dimensions);
-        }),
-      );
-      const tokens = parts.flatMap((part) => part.tokens);
-      metrics.tokens(name, { input: tokens.reduce((sum, count) => sum + count, 0), output: 0 });
-      return { vectors: vectors ?? new Float32Array(0), dimensions: parts[0]?.dimensions ?? 0, tokens };
-    },
-  };
-}
-
-function createRerank({ name, dispatcher, metrics }: ReplicatedEngineOptions): RerankCapability {
-  async function queryTokens(query: string, context: CallContext): Promise<number> {
-    const call = { query, documents: [] };
-    return (await dispatcher.run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.rerank(call, context))).tokens;
+          this.#run(context, { weight: EXCLUSIVE_WEIGHT }, (replica) => replica.transcribe(request, context)),
+      };
+    }
   }
 
-  return {
-    async rerank({ query, documents }, context) {
-      const scores = new Float32Array(documents.length);
-      const parts = await dispatcher.runChunks(documents, context, async (replica, { start, end }, own) => {
-        const part = await replica.rerank({ query, documents: documents.slice(start, end) }, own);
-        scores.set(part.scores, start);
-        return part;
-      });
-      // A model that reads the query once for each call read it for each chunk; the client sent it once.
-      const repeated = parts.length > 1 ? await queryTokens(query, context) : 0;
-      const tokens = parts.reduce((sum, part) => sum + part.tokens - repeated, repeated);
-      metrics.tokens(name, { input: tokens, output: 0 });
-      return { scores, tokens };
-    },
-  };
-}
+  countTokens(text: string): Promise<number> {
+    const context = anonymousContext();
+    return this.#run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.countTokens(text, context));
+  }
 
-function createChat({ name, dispatcher, metrics }: ReplicatedEngineOptions): ChatCapability {
-  return {
-    async generate(request, context, sink) {
-      refuseImages(request);
-      let begun = false;
-      const attempt = async (engine: EngineProcess) => {
-        let used: TokenUsage | undefined;
-        const counting: GenerationSink = {
-          deliver(event) {
-            begun = true;
-            return sink.deliver(event);
-          },
-          used(usage) {
-            used = usage;
-            sink.used(usage);
-          },
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#options.set.close(0);
+  }
+
+  #embedding(images: boolean): EmbeddingCapability {
+    const { name, metrics } = this.#options;
+    return {
+      embed: async (request, context) => {
+        const { inputs } = request;
+        checkInputs(inputs, { images });
+        const total = inputs.length;
+        let vectors: Float32Array | undefined;
+        const parts = await this.#runChunks(inputs, context, (replica, { start, end }, own) =>
+          replica.embed({ ...request, inputs: inputs.slice(start, end) }, own, (dimensions) => {
+            vectors ??= new Float32Array(total * dimensions);
+            return vectors.subarray(start * dimensions, end * dimensions);
+          }),
+        );
+        const tokens = parts.flatMap((part) => part.tokens);
+        metrics.tokens(name, { input: tokens.reduce((sum, count) => sum + count, 0), output: 0 });
+        return { vectors: vectors ?? new Float32Array(0), dimensions: parts[0]?.dimensions ?? 0, tokens };
+      },
+    };
+  }
+
+  #rerank(): RerankCapability {
+    const { name, metrics } = this.#options;
+    return {
+      rerank: async ({ query, documents }, context) => {
+        const scores = new Float32Array(documents.length);
+        const parts = await this.#runChunks(documents, context, async (replica, { start, end }, own) => {
+          const part = await replica.rerank({ query, documents: documents.slice(start, end) }, own);
+          scores.set(part.scores, start);
+          return part;
+        });
+        // A model that reads the query once for each call read it for each chunk; the client sent it once.
+        const repeated = parts.length > 1 ? await this.#queryTokens(query, context) : 0;
+        const tokens = parts.reduce((sum, part) => sum + part.tokens - repeated, repeated);
+        metrics.tokens(name, { input: tokens, output: 0 });
+        return { scores, tokens };
+      },
+    };
+  }
+
+  async #queryTokens(query: string, context: CallContext): Promise<number> {
+    const call = { query, documents: [] };
+    const answer = await this.#run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.rerank(call, context));
+    return answer.tokens;
+  }
+
+  #chat(): ChatCapability {
+    const { name, metrics, preparation } = this.#options;
+    return {
+      generate: async (sent, context, sink) => {
+        const request = preparation === undefined ? sent : await preparation.prepare(sent, context);
+        refuseImages(request);
+        let begun = false;
+        const attempt = async (engine: EngineProcess) => {
+          let used: TokenUsage | undefined;
+          const counting: GenerationSink = {
+            deliver(event) {
+              begun = true;
+              return sink.deliver(event);
+            },
+            used(usage) {
+              used = usage;
+              sink.used(usage);
+            },
+          };
+          try {
+            await engine.generate(request, context, counting);
+          } finally {
+            metrics.tokens(name, { input: used?.promptTokens ?? 0, output: used?.completionTokens ?? 0 });
+          }
         };
-        try {
-          await engine.generate(request, context, counting);
-        } finally {
-          metrics.tokens(name, { input: used?.promptTokens ?? 0, output: used?.completionTokens ?? 0 });
-        }
-      };
-      // The client has the first events of an answer that has begun.
-      await dispatcher.run(context, { weight: LIGHT_WEIGHT, mayRetry: () => !begun }, attempt);
-    },
-    countTokens: (request, context) =>
-      dispatcher.run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.countChatTokens(request, context)),
-  };
+        // The client has the first events of an answer that has begun.
+        await this.#run(context, { weight: LIGHT_WEIGHT, mayRetry: () => !begun }, attempt);
+      },
+      countTokens: async (sent, context) => {
+        const request = preparation === undefined ? sent : await preparation.prepare(sent, context);
+        return this.#run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.countChatTokens(request, context));
+      },
+    };
+  }
+
+  async #run<T>(context: CallContext, options: RunOptions, call: (replica: EngineProcess) => Promise<T>): Promise<T> {
+    const { placement, set } = this.#options;
+    for (let attempt = 1; ; attempt += 1) {
+      const placed = placement.place(context, options);
+      const { replica, release } = placed instanceof Promise ? await placed : placed;
+      try {
+        const result = await call(replica);
+        set.answered(replica);
+        return result;
+      } catch (error) {
+        this.#rethrowUnlessRetried(error, options.mayRetry?.() === false ? Number.POSITIVE_INFINITY : attempt);
+      } finally {
+        release();
+      }
+    }
+  }
+
+  #rethrowUnlessRetried(error: unknown, attempt: number): void {
+    if (!(error instanceof EngineCrash)) throw error;
+    const { slug, set } = this.#options;
+    if (mayRepeatCall(error.suspect ? 'hang' : 'crash', attempt) && !set.stopped) return;
+    throw errors.modelUnavailable(slug, 'its engine stopped while it worked on this request', error);
+  }
+
+  /** Runs the chunks of one request; the first failure stops the others. */
+  async #runChunks<T>(inputs: readonly EmbeddingInput[], context: CallContext, call: ChunkCall<T>): Promise<T[]> {
+    const { name, processes, metrics } = this.#options;
+    const chunks = splitInputs(inputs, processes);
+    const [only, ...more] = chunks;
+    if (only !== undefined && more.length === 0) {
+      const answer = this.#run(context, only, (replica) => call(replica, only, context));
+      // While the engine works.
+      metrics.batchSize(name, inputs.length);
+      return [await answer];
+    }
+    const stop = new AbortController();
+    const own = { ...context, signal: AbortSignal.any([context.signal, stop.signal]) };
+    try {
+      return await Promise.all(
+        chunks.map(async (chunk) => {
+          metrics.batchSize(name, chunk.end - chunk.start);
+          try {
+            return await this.#run(own, { ...chunk, isPart: true }, (replica) => call(replica, chunk, own));
+          } catch (error) {
+            throw withRequestIndex(error, chunk.start);
+          }
+        }),
+      );
+    } catch (error) {
+      stop.abort();
+      throw error;
+    }
+  }
 }
 
 /** Whatever its catalog entry says, a model that runs here takes only what its engine can read. Nothing is fetched for it. */

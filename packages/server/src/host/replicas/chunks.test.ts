@@ -1,7 +1,7 @@
 import { errors } from '@baobab/core/errors/errors.ts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { splitInputs, withRequestIndex } from './dispatcher.ts';
+import { splitInputs, withRequestIndex } from './chunks.ts';
 
 const shape = (inputs: readonly string[], processes: number) =>
   splitInputs(inputs, processes).map(({ start, end }) => end - start);

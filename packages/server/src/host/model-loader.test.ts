@@ -1,8 +1,8 @@
 import { fromWireError, toWireError } from '@baobab/core/engine/wire/messages.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { describe, expect, it } from 'vitest';
-import { describeFailure, LoadError } from './load-failure.ts';
-import { EngineCrash } from './process/engine-crash.ts';
+import { describeFailure, LoadError } from './model-loader.ts';
+import { EngineCrash } from './process/pending-calls.ts';
 
 const during = async (stage: 'weights' | 'memory' | 'start', cause: unknown) => {
   const error = await LoadError.during(stage, Promise.reject(cause)).catch((caught: unknown) => caught);
