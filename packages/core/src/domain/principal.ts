@@ -1,7 +1,7 @@
 import { errors } from '../errors/errors.ts';
 import type { ModelAlias } from './model.ts';
 import { missingScope, type Operation } from './operations.ts';
-import type { Scope } from './scopes.ts';
+import { DEFAULT_SCOPES, type Scope } from './scopes.ts';
 
 export interface Account {
   id: string;
@@ -60,13 +60,83 @@ export interface ApiKey {
   lastUsedAt: number | null;
 }
 
-export type AccountLimits = Pick<Account, 'rpm' | 'tpm' | 'concurrency' | 'monthlyBudgetNanoUsd'>;
+/** How the values of a field are stored, sent and shown. A list is an array, a time milliseconds since 1970. */
+export type FieldKind = 'text' | 'number' | 'usd' | 'time' | 'flag' | 'list';
+export type FieldTable = Readonly<Record<string, { readonly kind: FieldKind }>>;
+type FieldsOf<T> = { readonly [Name in keyof T]: { readonly kind: FieldKind } };
+/** Fields that operators may change, with their values in a new key or account. */
+type SettingsOf<T> = { readonly [Name in keyof T]: { readonly kind: FieldKind; readonly initial: T[Name] } };
+
+const TEXT = { kind: 'text' } as const;
+const TIME = { kind: 'time' } as const;
+const NO_LIMIT = { kind: 'number', initial: null } as const;
+const LIMITS = {
+  rpm: NO_LIMIT,
+  tpm: NO_LIMIT,
+  concurrency: NO_LIMIT,
+  monthlyBudgetNanoUsd: { kind: 'usd', initial: null },
+} as const;
+const ANY = { kind: 'list', initial: [] } as const;
+
+/** The settings of an account. Its row, its entries in the audit log and its JSON have them in this order. */
+export const ACCOUNT_SETTINGS = {
+  weight: { kind: 'number', initial: 1 },
+  ...LIMITS,
+  zeroRetention: { kind: 'flag', initial: false },
+  storePrompts: { kind: 'flag', initial: false },
+  fileRetentionDays: NO_LIMIT,
+  aliases: ANY,
+} as const satisfies Partial<SettingsOf<Account>>;
+
+export const ACCOUNT_FIELDS: FieldsOf<Account> = {
+  id: TEXT,
+  name: TEXT,
+  createdAt: TIME,
+  ...ACCOUNT_SETTINGS,
+  suspendedAt: TIME,
+  deletedAt: TIME,
+  erasedAt: TIME,
+};
+
+/** The rights and limits of a key, likewise. */
+export const KEY_RIGHTS = {
+  scopes: { kind: 'list', initial: DEFAULT_SCOPES },
+  allowedModels: ANY,
+  allowedRegions: ANY,
+  allowedAddresses: ANY,
+  ...LIMITS,
+  priority: { kind: 'text', initial: 'interactive' },
+  expiresAt: { kind: 'time', initial: null },
+} as const satisfies Partial<SettingsOf<ApiKey>>;
+
+export const KEY_FIELDS: FieldsOf<ApiKey> = {
+  id: TEXT,
+  originalId: TEXT,
+  accountId: TEXT,
+  name: TEXT,
+  prefix: TEXT,
+  ...KEY_RIGHTS,
+  createdAt: TIME,
+  revokedAt: TIME,
+  lastUsedAt: TIME,
+};
+
+/** A new key or account, with the values that were chosen. */
+export const withInitial = <T>(settings: SettingsOf<T>, chosen: Changes<T>): T =>
+  Object.fromEntries(
+    Object.entries<{ initial: unknown }>(settings).map(([name, { initial }]) => [
+      name,
+      chosen[name as keyof T] ?? initial,
+    ]),
+  ) as T;
+
+export type AccountLimits = Pick<Account, keyof typeof LIMITS>;
 
 /** What is kept of an account's requests, and for how long. */
 export type AccountRetention = Pick<Account, 'zeroRetention' | 'storePrompts' | 'fileRetentionDays'>;
 
 /** What operators may change of an account. */
-export type AccountSettings = AccountLimits & AccountRetention & Pick<Account, 'aliases' | 'weight'>;
+export type AccountSettings = Pick<Account, keyof typeof ACCOUNT_SETTINGS>;
 
 export const accountStatus = ({ deletedAt, suspendedAt }: Account): 'active' | 'suspended' | 'deleted' =>
   deletedAt !== null ? 'deleted' : suspendedAt !== null ? 'suspended' : 'active';
@@ -75,20 +145,7 @@ export const accountStatus = ({ deletedAt, suspendedAt }: Account): 'active' | '
 export type AccountState = Pick<Account, 'name' | 'suspendedAt' | 'deletedAt' | 'erasedAt'>;
 
 /** What operators may change of a key. */
-export type KeyRights = Pick<
-  ApiKey,
-  | 'name'
-  | 'scopes'
-  | 'allowedModels'
-  | 'allowedRegions'
-  | 'allowedAddresses'
-  | 'rpm'
-  | 'tpm'
-  | 'concurrency'
-  | 'monthlyBudgetNanoUsd'
-  | 'priority'
-  | 'expiresAt'
->;
+export type KeyRights = Pick<ApiKey, 'name' | keyof typeof KEY_RIGHTS>;
 
 /** The caller of a request, as authentication found it. */
 export interface Principal {

@@ -15,11 +15,6 @@ import { parseTimestamp } from '@baobab/core/domain/time/dates.ts';
 import { type HelpLine, OptionError } from './command.ts';
 import { dollarsOption, integerOption } from './options.ts';
 
-const text = { type: 'string' } as const;
-
-/** The options for limits of keys and accounts. */
-const LIMIT_OPTIONS = { rpm: text, tpm: text, concurrency: text, 'monthly-budget': text } as const;
-
 export const LIMIT_HELP: readonly HelpLine[] = [
   ['--rpm N', 'requests a minute, of each model'],
   ['--tpm N', 'tokens a minute, of each model'],
@@ -27,27 +22,6 @@ export const LIMIT_HELP: readonly HelpLine[] = [
   ['--monthly-budget USD', 'spend in a calendar month (UTC), such as 25 or 12.50'],
 ];
 
-/** The options for accounts. */
-export const ACCOUNT_OPTIONS = {
-  ...LIMIT_OPTIONS,
-  weight: text,
-  'zero-retention': text,
-  'store-prompts': text,
-  'file-retention-days': text,
-  aliases: text,
-} as const;
-
-export const KEY_OPTIONS = {
-  ...LIMIT_OPTIONS,
-  scopes: text,
-  models: text,
-  regions: text,
-  addresses: text,
-  priority: text,
-  expires: text,
-} as const;
-
-type Values<T> = { [Option in keyof T]?: string | undefined };
 type Read<T> = (name: string, text: string | undefined) => T;
 
 /** Removes a limit. */
@@ -87,13 +61,6 @@ function scopesOption(name: string, given: string | undefined): Scope[] | undefi
 
 const timeOption = orNull((_name, given) => (given === undefined ? undefined : parseTimestamp(given, ['expiresAt'])));
 
-const limitsFrom = (values: Values<typeof LIMIT_OPTIONS>): Changes<AccountLimits> => ({
-  rpm: limit('rpm', values.rpm),
-  tpm: limit('tpm', values.tpm),
-  concurrency: limit('concurrency', values.concurrency),
-  monthlyBudgetNanoUsd: dollars('monthly-budget', values['monthly-budget']),
-});
-
 function yesOrNoOption(name: string, given: string | undefined): boolean | undefined {
   if (given === undefined) return undefined;
   if (given !== 'yes' && given !== 'no') throw new OptionError(`--${name} must be yes or no`);
@@ -115,24 +82,53 @@ function priorityOption(name: string, given: string | undefined): KeyPriority | 
   return priority;
 }
 
-export const accountSettingsFrom = (values: Values<typeof ACCOUNT_OPTIONS>): Changes<AccountSettings> => ({
-  ...limitsFrom(values),
-  weight: integerOption('weight', values.weight),
-  zeroRetention: yesOrNoOption('zero-retention', values['zero-retention']),
-  storePrompts: yesOrNoOption('store-prompts', values['store-prompts']),
-  fileRetentionDays: limit('file-retention-days', values['file-retention-days']),
-  aliases: aliasesOption('aliases', values.aliases),
-});
+/** For each option the field that it sets, and how its text is read. */
+const LIMITS = {
+  rpm: ['rpm', limit],
+  tpm: ['tpm', limit],
+  concurrency: ['concurrency', limit],
+  'monthly-budget': ['monthlyBudgetNanoUsd', dollars],
+} as const;
+const ACCOUNT = {
+  ...LIMITS,
+  weight: ['weight', integerOption],
+  'zero-retention': ['zeroRetention', yesOrNoOption],
+  'store-prompts': ['storePrompts', yesOrNoOption],
+  'file-retention-days': ['fileRetentionDays', limit],
+  aliases: ['aliases', aliasesOption],
+} as const satisfies Table<AccountSettings>;
+const KEY = {
+  ...LIMITS,
+  scopes: ['scopes', scopesOption],
+  models: ['allowedModels', namesOrAll],
+  regions: ['allowedRegions', namesOrAll],
+  addresses: ['allowedAddresses', namesOrAll],
+  priority: ['priority', priorityOption],
+  expires: ['expiresAt', timeOption],
+} as const satisfies Table<KeyRights>;
 
-export const rightsFrom = (values: Values<typeof KEY_OPTIONS>): Changes<Omit<KeyRights, 'name'>> => ({
-  ...limitsFrom(values),
-  scopes: scopesOption('scopes', values.scopes),
-  allowedModels: namesOrAll('models', values.models),
-  allowedRegions: namesOrAll('regions', values.regions),
-  allowedAddresses: namesOrAll('addresses', values.addresses),
-  priority: priorityOption('priority', values.priority),
-  expiresAt: timeOption('expires', values.expires),
-});
+type Table<Fields> = Readonly<Record<string, readonly [keyof Fields, Read<unknown>]>>;
+type Values<T> = { [Option in keyof T]?: string | undefined };
+
+const optionsOf = <T extends object>(table: T) =>
+  Object.fromEntries(Object.keys(table).map((name) => [name, { type: 'string' }])) as Record<
+    keyof T,
+    { type: 'string' }
+  >;
+
+const changesFrom = <Fields>(table: Table<Fields>, values: Readonly<Record<string, string | undefined>>) =>
+  Object.fromEntries(
+    Object.entries(table).map(([name, [field, read]]) => [field, read(name, values[name])]),
+  ) as Changes<Fields>;
+
+export const ACCOUNT_OPTIONS = optionsOf(ACCOUNT);
+export const KEY_OPTIONS = optionsOf(KEY);
+
+export const accountSettingsFrom = (values: Values<typeof ACCOUNT>): Changes<AccountSettings> =>
+  changesFrom<AccountSettings>(ACCOUNT, values);
+
+export const rightsFrom = (values: Values<typeof KEY>): Changes<Omit<KeyRights, 'name'>> =>
+  changesFrom<KeyRights>(KEY, values);
 
 /** `60 rpm, 1000 tpm, 5 USD/month`; `-` where nothing is set. */
 export function limitsText(

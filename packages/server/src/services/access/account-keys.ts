@@ -27,10 +27,15 @@ export interface AccountKeysService {
   rotate(caller: Caller, id: string, graceMs: number): Promise<IssuedKey>;
 }
 
-type Rights = Pick<
-  KeyRights,
-  'scopes' | 'allowedModels' | 'allowedRegions' | 'allowedAddresses' | 'priority' | 'expiresAt'
->;
+/** Those that a key can have no more of than the key that makes it. */
+const BOUNDED = ['scopes', 'allowedModels', 'allowedRegions', 'allowedAddresses', 'priority', 'expiresAt'] as const;
+type Rights = Pick<KeyRights, (typeof BOUNDED)[number]>;
+
+/** What is not chosen is taken from another key. */
+const rightsWith = (chosen: Changes<Rights>, other: Rights): Rights =>
+  Object.fromEntries(
+    BOUNDED.map((right) => [right, chosen[right] === undefined ? other[right] : chosen[right]]),
+  ) as Rights;
 
 const LIMITS = ['rpm', 'tpm', 'concurrency', 'monthlyBudgetNanoUsd'] as const;
 
@@ -116,15 +121,8 @@ export function createAccountKeys({ keys, audit, clock }: AccountKeysDependencie
     async create(caller, options) {
       checkUnlimited(caller);
       const { key, account } = caller;
-      // What is not chosen is taken from the caller's key.
-      const rights = {
-        scopes: options.scopes ?? DEFAULT_SCOPES.filter((scope) => key.scopes.includes(scope)),
-        allowedModels: options.allowedModels ?? key.allowedModels,
-        allowedRegions: options.allowedRegions ?? key.allowedRegions,
-        allowedAddresses: options.allowedAddresses ?? key.allowedAddresses,
-        priority: options.priority ?? key.priority,
-        expiresAt: options.expiresAt === undefined ? key.expiresAt : options.expiresAt,
-      };
+      const scopes = DEFAULT_SCOPES.filter((scope) => key.scopes.includes(scope));
+      const rights = rightsWith(options, { ...key, scopes });
       checkWithin(rights, caller);
       await checkNumber(caller);
       return keys.createKey(account, { ...options, ...rights }, caller.by);
@@ -132,17 +130,7 @@ export function createAccountKeys({ keys, audit, clock }: AccountKeysDependencie
     async update(caller, id, changes) {
       checkUnlimited(caller);
       const key = await findManaged(caller, id);
-      checkWithin(
-        {
-          scopes: changes.scopes ?? key.scopes,
-          allowedModels: changes.allowedModels ?? key.allowedModels,
-          allowedRegions: changes.allowedRegions ?? key.allowedRegions,
-          allowedAddresses: changes.allowedAddresses ?? key.allowedAddresses,
-          priority: changes.priority ?? key.priority,
-          expiresAt: changes.expiresAt === undefined ? key.expiresAt : changes.expiresAt,
-        },
-        caller,
-      );
+      checkWithin(rightsWith(changes, key), caller);
       await checkChanges(caller);
       return changed(await keys.updateKey(id, changes, caller.by), id);
     },

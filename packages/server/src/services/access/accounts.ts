@@ -1,11 +1,13 @@
 import type { AuditAction, ChangeOrigin } from '@baobab/core/domain/audit/entry.ts';
 import type { ModelAlias } from '@baobab/core/domain/model.ts';
-import type {
-  Account,
-  AccountRetention,
-  AccountSettings,
-  AccountState,
-  Changes,
+import {
+  ACCOUNT_SETTINGS,
+  type Account,
+  type AccountRetention,
+  type AccountSettings,
+  type AccountState,
+  type Changes,
+  withInitial,
 } from '@baobab/core/domain/principal.ts';
 import { parseReference } from '@baobab/core/domain/slug.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
@@ -123,15 +125,7 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
         suspendedAt: null,
         deletedAt: null,
         erasedAt: null,
-        weight: settings.weight ?? 1,
-        rpm: settings.rpm ?? null,
-        tpm: settings.tpm ?? null,
-        concurrency: settings.concurrency ?? null,
-        monthlyBudgetNanoUsd: settings.monthlyBudgetNanoUsd ?? null,
-        zeroRetention: settings.zeroRetention ?? false,
-        storePrompts: settings.storePrompts ?? false,
-        fileRetentionDays: settings.fileRetentionDays ?? null,
-        aliases: settings.aliases ?? [],
+        ...withInitial<AccountSettings>(ACCOUNT_SETTINGS, settings),
       };
       try {
         await accounts.create(account, changeEntries(by, clock.now()).accountCreated(account));

@@ -1,8 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import type { ChangeOrigin } from '@baobab/core/domain/audit/entry.ts';
 import { hasControlCharacter } from '@baobab/core/domain/control-characters.ts';
-import type { Account, ApiKey, Changes, KeyRights } from '@baobab/core/domain/principal.ts';
-import { DEFAULT_SCOPES, SCOPES } from '@baobab/core/domain/scopes.ts';
+import {
+  type Account,
+  type ApiKey,
+  type Changes,
+  KEY_RIGHTS,
+  type KeyRights,
+  withInitial,
+} from '@baobab/core/domain/principal.ts';
+import { SCOPES } from '@baobab/core/domain/scopes.ts';
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
@@ -41,17 +48,8 @@ function draftKey(account: Account, options: DraftOptions, { by, now }: { by: Ch
     accountId: account.id,
     name: options.name,
     prefix: displayPrefix(secret),
-    scopes: options.scopes ?? DEFAULT_SCOPES,
-    allowedModels: options.allowedModels ?? [],
-    allowedRegions: options.allowedRegions ?? [],
-    allowedAddresses: options.allowedAddresses ?? [],
-    rpm: options.rpm ?? null,
-    tpm: options.tpm ?? null,
-    concurrency: options.concurrency ?? null,
-    monthlyBudgetNanoUsd: options.monthlyBudgetNanoUsd ?? null,
-    priority: options.priority ?? 'interactive',
+    ...withInitial<Omit<KeyRights, 'name'>>(KEY_RIGHTS, options),
     createdAt: now,
-    expiresAt: options.expiresAt ?? null,
     revokedAt: null,
     lastUsedAt: null,
   };

@@ -7,7 +7,7 @@ import type {
 } from '@baobab/core/domain/audit/entry.ts';
 import { type AuditedFields, fieldChanges, initialFields, shortText } from '@baobab/core/domain/audit/field-changes.ts';
 import type { Operation } from '@baobab/core/domain/operations.ts';
-import type { Account, ApiKey } from '@baobab/core/domain/principal.ts';
+import { ACCOUNT_SETTINGS, type Account, type ApiKey, KEY_RIGHTS } from '@baobab/core/domain/principal.ts';
 import { createOrderedId } from '@baobab/core/runtime/ids.ts';
 
 const shortOrNull = (text: string | null): string | null => (text === null ? null : shortText(text));
@@ -47,33 +47,20 @@ const accountTarget = ({ id, name }: Owner): AuditTarget => ({
 /** All that can be changed of a key. Not its secret, and not its hash. */
 const keyFields = (key: ApiKey): AuditedFields => ({
   name: key.name,
-  scopes: key.scopes,
-  allowedModels: key.allowedModels,
-  allowedRegions: key.allowedRegions,
-  allowedAddresses: key.allowedAddresses,
-  rpm: key.rpm,
-  tpm: key.tpm,
-  concurrency: key.concurrency,
-  monthlyBudgetNanoUsd: key.monthlyBudgetNanoUsd,
-  priority: key.priority,
-  expiresAt: key.expiresAt,
+  ...valuesOf(key, KEY_RIGHTS),
   revokedAt: key.revokedAt,
 });
 
 const accountFields = (account: Account): AuditedFields => ({
-  weight: account.weight,
-  rpm: account.rpm,
-  tpm: account.tpm,
-  concurrency: account.concurrency,
-  monthlyBudgetNanoUsd: account.monthlyBudgetNanoUsd,
-  zeroRetention: account.zeroRetention,
-  storePrompts: account.storePrompts,
-  fileRetentionDays: account.fileRetentionDays,
+  ...valuesOf(account, ACCOUNT_SETTINGS),
   aliases: account.aliases.map(({ name, model }) => `${name}=${model}`),
   suspendedAt: account.suspendedAt,
   deletedAt: account.deletedAt,
   erasedAt: account.erasedAt,
 });
+
+const valuesOf = (from: object, fields: object): AuditedFields =>
+  Object.fromEntries(Object.keys(fields).map((name) => [name, from[name as keyof typeof from]]));
 
 /** What an operator is about to do for an account. */
 export interface AccountUse {

@@ -1,47 +1,14 @@
-import { type Account, definedFields } from '@baobab/core/domain/principal.ts';
+import { ACCOUNT_FIELDS, type Account } from '@baobab/core/domain/principal.ts';
 import type { AccountRepository, PageFilter } from '@baobab/core/ports/repositories.ts';
 import { type RawBuilder, sql } from 'kysely';
 import { insertAuditEntry } from './audit/audit-log.ts';
 import { changeAudited, unchanged } from './audit/audited-change.ts';
 import type { SqlDatabase } from './database.ts';
+import { columnsOf, fieldsOf } from './fields.ts';
 import { announceAccount } from './revisions.ts';
 import type { AccountsTable } from './tables.ts';
 
-const toRow = (account: Account): AccountsTable => ({
-  id: account.id,
-  name: account.name,
-  created_at_ms: account.createdAt,
-  weight: account.weight,
-  rpm: account.rpm,
-  tpm: account.tpm,
-  concurrency: account.concurrency,
-  monthly_budget_nano_usd: account.monthlyBudgetNanoUsd,
-  suspended_at_ms: account.suspendedAt,
-  zero_retention: account.zeroRetention ? 1 : 0,
-  store_prompts: account.storePrompts ? 1 : 0,
-  file_retention_days: account.fileRetentionDays,
-  aliases: JSON.stringify(account.aliases),
-  deleted_at_ms: account.deletedAt,
-  erased_at_ms: account.erasedAt,
-});
-
-export const toAccount = (row: AccountsTable): Account => ({
-  id: row.id,
-  name: row.name,
-  createdAt: row.created_at_ms,
-  weight: row.weight,
-  rpm: row.rpm,
-  tpm: row.tpm,
-  concurrency: row.concurrency,
-  monthlyBudgetNanoUsd: row.monthly_budget_nano_usd,
-  suspendedAt: row.suspended_at_ms,
-  deletedAt: row.deleted_at_ms,
-  erasedAt: row.erased_at_ms,
-  zeroRetention: row.zero_retention === 1,
-  storePrompts: row.store_prompts === 1,
-  fileRetentionDays: row.file_retention_days,
-  aliases: JSON.parse(row.aliases) as Account['aliases'],
-});
+const toAccount = (row: AccountsTable): Account => fieldsOf<Account>(ACCOUNT_FIELDS, row);
 
 /** Nothing of an index narrows these down, so that they read up to the whole table. */
 export const isSearch = ({ search, hasBudget }: PageFilter): boolean => search !== undefined || hasBudget === true;
@@ -73,7 +40,7 @@ export function sqlAccounts({ read, report, write, writeIf, byIndex }: SqlDataba
   return {
     async create(account, entry) {
       await write([
-        read.insertInto('accounts').values(toRow(account)),
+        read.insertInto('accounts').values(columnsOf<AccountsTable>(ACCOUNT_FIELDS, account) as AccountsTable),
         insertAuditEntry(read, entry),
         ...announceAccount(read, account.id),
       ]);
@@ -113,23 +80,7 @@ export function sqlAccounts({ read, report, write, writeIf, byIndex }: SqlDataba
       return rows.map(toAccount);
     },
     async update(id, changed, entryOf) {
-      const { name, rpm, tpm, concurrency, monthlyBudgetNanoUsd, zeroRetention, fileRetentionDays } = changed;
-      const { suspendedAt, deletedAt, erasedAt, aliases, storePrompts, weight } = changed;
-      const changes = definedFields({
-        name,
-        weight,
-        rpm,
-        tpm,
-        concurrency,
-        monthly_budget_nano_usd: monthlyBudgetNanoUsd,
-        suspended_at_ms: suspendedAt,
-        deleted_at_ms: deletedAt,
-        erased_at_ms: erasedAt,
-        zero_retention: zeroRetention === undefined ? undefined : zeroRetention ? 1 : 0,
-        store_prompts: storePrompts === undefined ? undefined : storePrompts ? 1 : 0,
-        file_retention_days: fileRetentionDays,
-        aliases: aliases && JSON.stringify(aliases),
-      });
+      const changes = columnsOf<AccountsTable>(ACCOUNT_FIELDS, changed);
       return changeAudited({
         get: () => accounts.where('id', '=', id).executeTakeFirst(),
         toStored: toAccount,

@@ -1,10 +1,10 @@
 import { errors } from '@baobab/core/errors/errors.ts';
-import { KEY_FIELDS } from '../keys/schema.ts';
+import { KEY_FIELD_NAMES } from '../keys/schema.ts';
 
 /** Shared by routes for operators; the command line does the same directly on the store. */
 export const config = {
   fieldNames: {
-    ...KEY_FIELDS,
+    ...KEY_FIELD_NAMES,
     removalDate: 'on',
     storePrompts: 'store_prompts',
     zeroRetention: 'zero_retention',

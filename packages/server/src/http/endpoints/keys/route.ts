@@ -2,16 +2,15 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { AccountKeysService } from '../../../services/access/account-keys.ts';
 import type { AuthenticationService } from '../../../services/access/authentication.ts';
-import { commonErrors } from '../../answer/error-schema.ts';
+import { commonErrors } from '../../answer/error-answer.ts';
 import { pageFromWire, pageOf, pageQuery, pageToWire } from '../../answer/page.ts';
 import { requireChanges } from '../../body/changes.ts';
 import { fillAbsentBody } from '../../body/optional-body.ts';
-import { auditedCaller } from '../../request/change-origin.ts';
-import { principalOf, reportCallerOf } from '../../request/request-record.ts';
+import { auditedCaller, principalOf, reportCallerOf } from '../../request/request-record.ts';
 import {
   IssuedKeyShape,
   issuedKeyToWire,
-  KEY_FIELDS,
+  KEY_FIELD_NAMES,
   KeyChanges,
   KeyParams,
   KeyShape,
@@ -32,7 +31,7 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
   server,
   { accountKeys, authentication },
 ) => {
-  const config = { fieldNames: KEY_FIELDS };
+  const config = { fieldNames: KEY_FIELD_NAMES };
   /** A key is revoked at once, whatever else the account changes. */
   const change = { ...config, isChange: true };
   const withSecret = { ...change, secretField: 'secret' };

@@ -1,23 +1,22 @@
-import { usdNumberOrNull } from '@baobab/core/domain/money.ts';
-import { type ApiKey, type Changes, KEY_PRIORITIES, type KeyRights } from '@baobab/core/domain/principal.ts';
-import { parseScopes, SCOPES } from '@baobab/core/domain/scopes.ts';
-import { isoTime, isoTimeOrNull, parseTimestamp } from '@baobab/core/domain/time/dates.ts';
+import {
+  type ApiKey,
+  type Changes,
+  KEY_FIELDS,
+  KEY_PRIORITIES,
+  KEY_RIGHTS,
+  type KeyRights,
+} from '@baobab/core/domain/principal.ts';
+import { SCOPES } from '@baobab/core/domain/scopes.ts';
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import { type Static, Type } from 'typebox';
 import type { IssuedKey } from '../../../services/access/keys.ts';
 import { pathText, shortText } from '../../body/bounded.ts';
 import { CHANGES, CLOSED } from '../../body/changes.ts';
 import { MAY_BE_ABSENT } from '../../body/optional-body.ts';
-import { limitFields, limitsFromWire } from './limits.ts';
+import { fieldsFromWire, fieldsToWire, limitFields, wireNames } from './fields.ts';
 
 /** Wire names of the fields that errors name. */
-export const KEY_FIELDS = {
-  expiresAt: 'expires_at',
-  allowedModels: 'allowed_models',
-  allowedRegions: 'allowed_regions',
-  allowedAddresses: 'allowed_addresses',
-  graceMs: 'grace_seconds',
-};
+export const KEY_FIELD_NAMES = { ...wireNames(KEY_RIGHTS), graceMs: 'grace_seconds' };
 
 export const KeyParams = Type.Object({ id: pathText({ description: 'Id of the key, `key_…`' }) });
 
@@ -103,7 +102,6 @@ export const rotationGraceMs = ({ grace_seconds: seconds = MAX_GRACE_SECONDS }: 
 const nullableInteger = Type.Union([Type.Integer(), Type.Null()]);
 const nullableTime = Type.Union([Type.String(), Type.Null()]);
 
-/** What every object of a key has. */
 export const keyFields = {
   id: Type.String(),
   object: Type.Literal('key'),
@@ -136,40 +134,25 @@ export const IssuedKeyShape = Type.Object({
 });
 
 export const rightsFromWire = (body: Static<typeof KeyChanges>): Changes<KeyRights> => ({
-  ...limitsFromWire(body),
+  ...fieldsFromWire<KeyRights>(KEY_RIGHTS, body),
   name: body.name,
-  priority: body.priority,
-  scopes: body.scopes && parseScopes(body.scopes),
-  allowedModels: body.allowed_models,
-  allowedRegions: body.allowed_regions,
-  allowedAddresses: body.allowed_addresses,
-  expiresAt: typeof body.expires_at === 'string' ? parseTimestamp(body.expires_at, ['expiresAt']) : body.expires_at,
 });
 
-export const keyFieldsToWire = (key: ApiKey) => ({
-  id: key.id,
-  object: 'key' as const,
-  account_id: key.accountId,
-  name: key.name,
-  prefix: key.prefix,
-  scopes: [...key.scopes],
-  allowed_models: [...key.allowedModels],
-  allowed_regions: [...key.allowedRegions],
-  priority: key.priority,
-  created_at: isoTime(key.createdAt),
-  expires_at: isoTimeOrNull(key.expiresAt),
-});
+const { originalId: _, ...SHOWN } = KEY_FIELDS;
 
 export const keyToWire = (key: ApiKey): Static<typeof KeyShape> => ({
-  ...keyFieldsToWire(key),
-  allowed_addresses: [...key.allowedAddresses],
-  rpm: key.rpm,
-  tpm: key.tpm,
-  concurrency: key.concurrency,
-  monthly_budget_usd: usdNumberOrNull(key.monthlyBudgetNanoUsd),
-  revoked_at: isoTimeOrNull(key.revokedAt),
-  last_used_at: isoTimeOrNull(key.lastUsedAt),
+  ...fieldsToWire<Omit<Static<typeof KeyShape>, 'object'>>(SHOWN, key),
+  object: 'key',
 });
+
+const OwnFields = Type.Object(keyFields);
+
+/** What every object of a key has. */
+export function keyFieldsToWire(key: ApiKey): Static<typeof OwnFields> {
+  const wire = keyToWire(key);
+  const names = Object.keys(keyFields) as (keyof typeof keyFields)[];
+  return Object.fromEntries(names.map((name) => [name, wire[name]])) as Static<typeof OwnFields>;
+}
 
 export const issuedKeyToWire = ({ key, secret }: IssuedKey): Static<typeof IssuedKeyShape> => ({
   ...keyToWire(key),

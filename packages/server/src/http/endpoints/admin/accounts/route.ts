@@ -5,12 +5,11 @@ import { Type } from 'typebox';
 import type { AccountErasure } from '../../../../services/access/account-erasure.ts';
 import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
-import { commonErrors } from '../../../answer/error-schema.ts';
+import { commonErrors } from '../../../answer/error-answer.ts';
 import { pageFromWire, pageOf, pageQuery, pageToWire } from '../../../answer/page.ts';
 import { pathText } from '../../../body/bounded.ts';
 import { requireChanges } from '../../../body/changes.ts';
-import { originOf } from '../../../request/change-origin.ts';
-import { principalOf, reportCallerOf } from '../../../request/request-record.ts';
+import { originOf, principalOf, reportCallerOf } from '../../../request/request-record.ts';
 import { config, noSuch, tags } from '../admin-routes.ts';
 import { AccountChanges, AccountShape, accountToWire, NewAccount, settingsFromWire } from './schema.ts';
 

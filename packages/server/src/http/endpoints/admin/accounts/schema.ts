@@ -1,10 +1,15 @@
-import { usdNumberOrNull } from '@baobab/core/domain/money.ts';
-import { type Account, type AccountSettings, accountStatus, type Changes } from '@baobab/core/domain/principal.ts';
-import { isoTime, isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
+import {
+  ACCOUNT_FIELDS,
+  ACCOUNT_SETTINGS,
+  type Account,
+  type AccountSettings,
+  accountStatus,
+  type Changes,
+} from '@baobab/core/domain/principal.ts';
 import { type Static, Type } from 'typebox';
 import { listOf, shortText } from '../../../body/bounded.ts';
 import { CHANGES, CLOSED } from '../../../body/changes.ts';
-import { limit, limitFields, limitsFromWire } from '../../keys/limits.ts';
+import { fieldsFromWire, fieldsToWire, limit, limitFields } from '../../keys/fields.ts';
 
 const MAX_RETENTION_DAYS = 36_500;
 
@@ -70,14 +75,8 @@ export const NewAccount = Type.Object(
   CLOSED,
 );
 
-export const settingsFromWire = (body: Static<typeof AccountChanges>): Changes<AccountSettings> => ({
-  ...limitsFromWire(body),
-  weight: body.weight,
-  zeroRetention: body.zero_retention,
-  storePrompts: body.store_prompts,
-  fileRetentionDays: body.file_retention_days,
-  aliases: body.aliases,
-});
+export const settingsFromWire = (body: Static<typeof AccountChanges>): Changes<AccountSettings> =>
+  fieldsFromWire<AccountSettings>(ACCOUNT_SETTINGS, body);
 
 export const AccountShape = Type.Object({
   id: Type.String(),
@@ -100,21 +99,7 @@ export const AccountShape = Type.Object({
 });
 
 export const accountToWire = (account: Account): Static<typeof AccountShape> => ({
-  id: account.id,
+  ...fieldsToWire<Omit<Static<typeof AccountShape>, 'object' | 'status'>>(ACCOUNT_FIELDS, account),
   object: 'account',
-  name: account.name,
   status: accountStatus(account),
-  created_at: isoTime(account.createdAt),
-  suspended_at: isoTimeOrNull(account.suspendedAt),
-  deleted_at: isoTimeOrNull(account.deletedAt),
-  erased_at: isoTimeOrNull(account.erasedAt),
-  weight: account.weight,
-  rpm: account.rpm,
-  tpm: account.tpm,
-  concurrency: account.concurrency,
-  monthly_budget_usd: usdNumberOrNull(account.monthlyBudgetNanoUsd),
-  zero_retention: account.zeroRetention,
-  store_prompts: account.storePrompts,
-  file_retention_days: account.fileRetentionDays,
-  aliases: [...account.aliases],
 });

@@ -4,7 +4,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
 import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuditPage, AuditService } from '../../../../services/audit/audit.ts';
-import { commonErrors, ErrorResponse } from '../../../answer/error-schema.ts';
+import { commonErrors, ErrorResponse } from '../../../answer/error-answer.ts';
 import { principalOf, reportCallerOf } from '../../../request/request-record.ts';
 import { cursorOf, positionOf } from '../../requests/request.ts';
 import { config, noSuch, tags } from '../admin-routes.ts';

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { EngineControl } from '../../../../services/operators/engine-control.ts';
-import { commonErrors } from '../../../answer/error-schema.ts';
+import { commonErrors } from '../../../answer/error-answer.ts';
 import { config, tags } from '../admin-routes.ts';
 import { engineToWire } from './answer.ts';
 import { EngineList, EngineShape, ModelReference } from './schema.ts';

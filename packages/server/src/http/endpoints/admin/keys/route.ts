@@ -3,13 +3,12 @@ import { Type } from 'typebox';
 import type { AccountsService } from '../../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../../services/access/authentication.ts';
 import type { KeysService } from '../../../../services/access/keys.ts';
-import { commonErrors } from '../../../answer/error-schema.ts';
+import { commonErrors } from '../../../answer/error-answer.ts';
 import { pageFromWire, pageOf, pageQuery, pageToWire } from '../../../answer/page.ts';
 import { shortText } from '../../../body/bounded.ts';
 import { CLOSED, requireChanges } from '../../../body/changes.ts';
 import { fillAbsentBody } from '../../../body/optional-body.ts';
-import { originOf } from '../../../request/change-origin.ts';
-import { reportCallerOf } from '../../../request/request-record.ts';
+import { originOf, reportCallerOf } from '../../../request/request-record.ts';
 import {
   IssuedKeyShape,
   issuedKeyToWire,

@@ -3,10 +3,10 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { AddedModelsService } from '../../../../services/catalog/added-models.ts';
 import type { CatalogService } from '../../../../services/catalog/catalog.ts';
-import { commonErrors } from '../../../answer/error-schema.ts';
+import { commonErrors } from '../../../answer/error-answer.ts';
 import { pathText, shortText } from '../../../body/bounded.ts';
 import { CLOSED } from '../../../body/changes.ts';
-import { originOf } from '../../../request/change-origin.ts';
+import { originOf } from '../../../request/request-record.ts';
 import { Model, toWire } from '../../models/schema.ts';
 import { config, tags } from '../admin-routes.ts';
 

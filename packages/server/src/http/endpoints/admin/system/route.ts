@@ -1,7 +1,7 @@
 import { isoTime } from '@baobab/core/domain/time/dates.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { SystemService } from '../../../../services/operators/system.ts';
-import { commonErrors } from '../../../answer/error-schema.ts';
+import { commonErrors } from '../../../answer/error-answer.ts';
 import { config, tags } from '../admin-routes.ts';
 import { SystemShape } from './schema.ts';
 

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { OwnKeyService } from '../../../../services/access/own-key.ts';
-import { commonErrors } from '../../../answer/error-schema.ts';
+import { commonErrors } from '../../../answer/error-answer.ts';
 import { principalOf } from '../../../request/request-record.ts';
 import { OwnKeyShape, ownKeyToWire } from './schema.ts';
 
