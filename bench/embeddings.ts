@@ -16,7 +16,7 @@ import type { CallContext } from '../packages/core/src/engine/engine.ts';
 import type { OnnxOptions } from '../packages/engines/src/onnx/driver.ts';
 import { load } from '../packages/engines/src/onnx/load.ts';
 import { loadTokenizer } from '../packages/engines/src/onnx/tokenizer/tokenizer.ts';
-import { writeEmbeddings } from '../packages/server/src/http/endpoints/embeddings/vector-json.ts';
+import { writeEmbeddings } from '../packages/server/src/http/endpoints/embeddings/endpoint.ts';
 import { startServer } from '../test/acceptance/start-server.ts';
 import { weights } from '../test/models/weights.ts';
 import type { ClientOrder, ClientResult } from './embeddings/clients.ts';

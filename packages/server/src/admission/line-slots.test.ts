@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createLineSlots, type LineSlot } from './line-slots.ts';
+import { createLineSlots, type LineSlot } from './line-lanes.ts';
 
 /** Lets all promises resolve that can. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));

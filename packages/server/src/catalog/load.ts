@@ -1,10 +1,18 @@
 import { existsSync, globSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { noticeProblem } from '@baobab/core/domain/deprecation.ts';
-import type { EngineSpec, ModelEntry, ModelVersion } from '@baobab/core/domain/model.ts';
+import {
+  type EngineSpec,
+  type EngineTask,
+  type Modality,
+  type ModelEntry,
+  type ModelVersion,
+  TASKS_OF_MODALITY,
+} from '@baobab/core/domain/model.ts';
 import { providerOf } from '@baobab/core/domain/slug.ts';
 import { isCalendarDate } from '@baobab/core/domain/time/dates.ts';
 import type { Driver, LocalRuntime } from '@baobab/core/engine/driver.ts';
+import { Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { drivers as allDrivers } from '../drivers.ts';
 import { inOrderOfLines, readYaml } from '../validation/document.ts';
@@ -12,7 +20,6 @@ import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
 import { BUILT_IN_CATALOG, INSTALLATION } from './built-in.ts';
 import { factsOf, withDefaults } from './defaults.ts';
-import { type EngineChecks, engineProblems, taskProblem, toEngineSpec } from './engine-spec.ts';
 import { CatalogFile, type Report } from './schema.ts';
 import { checkSource, toSource } from './source.ts';
 
@@ -227,4 +234,40 @@ function localDirectory(path: string, builtIn: boolean, report: (text: string) =
   const found = statSync(place, { throwIfNoEntry: false });
   if (found === undefined) report(`there is no file or directory ${place}`);
   return found?.isFile() === true ? dirname(place) : found && place;
+}
+
+const quoted = (names: readonly string[]) => names.map((name) => JSON.stringify(name)).join(', ');
+
+interface EngineChecks {
+  drivers: readonly Driver[];
+  locate(path: readonly string[]): string;
+}
+
+/** Checks `engine` of a version with the schema of its own driver. `at` is its path in the file. */
+function engineProblems(engine: object, at: readonly string[], { drivers, locate }: EngineChecks): string[] {
+  const { driver: name, task } = engine as { driver?: unknown; task?: unknown };
+  const problem = (field: string, text: string) => [`${locate([...at, field])}: ${[...at, field].join('.')}: ${text}`];
+  const driver = drivers.find((each) => each.name === name);
+  if (driver === undefined) return problem('driver', `must be one of ${quoted(drivers.map((each) => each.name))}`);
+  if (driver.isAbsent) return [];
+  const fields = Object.entries(driver.tasks).find(([each]) => each === task)?.[1];
+  if (fields === undefined) {
+    const tasks = quoted(Object.keys(driver.tasks));
+    return problem('task', `the driver ${driver.name} has no such task; it has ${tasks}`);
+  }
+  const schema = Type.Object(
+    { driver: Type.String(), task: Type.String(), ...fields },
+    { additionalProperties: false },
+  );
+  return problemsOf(schema, engine, locate, at);
+}
+
+function taskProblem(task: string, modality: Modality): string | undefined {
+  const tasks: readonly string[] = TASKS_OF_MODALITY[modality];
+  return tasks.includes(task) ? undefined : `a model of the modality ${modality} needs the task ${tasks.join(' or ')}`;
+}
+
+/** After `engineProblems` found none. */
+function toEngineSpec({ driver, task, ...options }: { driver: string; task: string }): EngineSpec {
+  return { driver, task: task as EngineTask, options };
 }

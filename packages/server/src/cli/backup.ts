@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { usdText } from '@baobab/core/domain/money.ts';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { systemClock } from '@baobab/core/runtime/clock.ts';
-import { BackupError, type BackupSummary, backUp, restore } from '../compose/backup.ts';
+import { BackupError, type BackupSummary, backUp, restore } from '../compose/administration.ts';
 import { hasStore } from '../compose/storage.ts';
 import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';

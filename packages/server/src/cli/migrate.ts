@@ -2,7 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { usdText } from '@baobab/core/domain/money.ts';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { systemClock } from '@baobab/core/runtime/clock.ts';
-import { countAddedModels, hasOwnStore, TransferError, type TransferSummary, transferTo } from '../compose/transfer.ts';
+import {
+  countAddedModels,
+  hasOwnStore,
+  TransferError,
+  type TransferSummary,
+  transferTo,
+} from '../compose/administration.ts';
 import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
 import { createShareView, formatBytes } from './progress.ts';

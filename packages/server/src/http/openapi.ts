@@ -2,7 +2,7 @@ import { canBeForAnother, isInference, OPERATIONS } from '@baobab/core/domain/op
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifySchema, RouteOptions } from 'fastify';
 import type { TSchema } from 'typebox';
-import { ErrorResponse } from './answer/error-schema.ts';
+import { ErrorResponse } from './answer/error-answer.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import plugin from 'fastify-plugin';
 import { notFound } from './answer/error-answer.ts';
 import { adminAccountRoutes } from './endpoints/admin/accounts/route.ts';
 import { auditRoutes } from './endpoints/admin/audit/route.ts';
@@ -7,11 +8,11 @@ import { adminKeyRoutes } from './endpoints/admin/keys/route.ts';
 import { adminModelRoutes } from './endpoints/admin/models/route.ts';
 import { adminSystemRoutes } from './endpoints/admin/system/route.ts';
 import { batchRoutes } from './endpoints/batches/route.ts';
-import { chatRoutes } from './endpoints/chat/route.ts';
-import { completionRoutes } from './endpoints/completions/route.ts';
+import { chatRoutes } from './endpoints/chat/endpoint.ts';
+import { completionRoutes } from './endpoints/completions/endpoint.ts';
 import { consoleRoutes } from './endpoints/console/route.ts';
 import { conversationRoutes } from './endpoints/conversations/route.ts';
-import { embeddingRoutes } from './endpoints/embeddings/route.ts';
+import { embeddingRoutes } from './endpoints/embeddings/endpoint.ts';
 import { eventRoutes } from './endpoints/events/route.ts';
 import { fileRoutes } from './endpoints/files/route.ts';
 import { ownKeyRoutes } from './endpoints/keys/own-key/route.ts';
@@ -21,7 +22,7 @@ import { modelRoutes } from './endpoints/models/route.ts';
 import { performanceRoutes } from './endpoints/performance/route.ts';
 import { referenceRoutes } from './endpoints/reference/route.ts';
 import { requestRoutes } from './endpoints/requests/route.ts';
-import { rerankRoutes } from './endpoints/rerank/route.ts';
+import { rerankRoutes } from './endpoints/rerank/endpoint.ts';
 import { responseRoutes } from './endpoints/responses/route.ts';
 import { sessionRoutes, signInRoutes } from './endpoints/sessions/route.ts';
 import { systemRoutes } from './endpoints/system/route.ts';
@@ -100,3 +101,34 @@ export async function registerRoutes(server: FastifyInstance, services: RouteDep
     { prefix: '/v2' },
   );
 }
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The methods of the endpoint at a path, which may have ids in it. Empty when there is no such path. */
+    methodsOf(path: string): string[];
+  }
+}
+
+interface Endpoint {
+  segments: string[];
+  methods: string[];
+}
+
+/** `:id` stands for one segment, `*` at the end for one or more. */
+function matches(pattern: readonly string[], path: readonly string[]): boolean {
+  const isOpen = pattern.at(-1) === '*';
+  if (isOpen ? path.length < pattern.length : path.length !== pattern.length) return false;
+  return pattern.every((part, index) => part === '*' || (part[0] === ':' ? path[index] !== '' : part === path[index]));
+}
+
+/** Fastify finds routes by their patterns only, and a request has a path. To be registered before the routes. */
+export const endpointMethods = plugin(async (server) => {
+  const endpoints: Endpoint[] = [];
+  server.addHook('onRoute', ({ url, method }) => {
+    endpoints.push({ segments: url.split('/'), methods: [method].flat() });
+  });
+  server.decorate('methodsOf', (path) => {
+    const segments = path.split('/');
+    return [...new Set(endpoints.filter((each) => matches(each.segments, segments)).flatMap(({ methods }) => methods))];
+  });
+});

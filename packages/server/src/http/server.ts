@@ -1,10 +1,14 @@
 import type { Server as TlsServer } from 'node:tls';
+import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { RequestSink } from '@baobab/core/ports/request-log.ts';
 import { createAddressList } from '@baobab/core/runtime/addresses.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
+import { createRepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import plugin from 'fastify-plugin';
 import type { InferenceService } from '../inference/pipeline.ts';
 import type { Idempotency } from '../services/idempotency/idempotency.ts';
 import { notFound, sendError } from './answer/error-answer.ts';
@@ -12,20 +16,17 @@ import { jsonBodyReader } from './body/json-body.ts';
 import { compileValidator } from './body/validation.ts';
 import { WholeBodyMessage } from './body/whole-body-message.ts';
 import { type CertificateFiles, readCertificate, watchCertificate } from './connections/certificate.ts';
-import { refuseSecondHost } from './connections/host-header.ts';
 import { watchConnections } from './connections/open-connections.ts';
-import { answerParserError } from './connections/parser-error.ts';
+import { answerParserError, refuseSecondHost } from './connections/parser-error.ts';
 import type { MetricsAccessSettings } from './endpoints/system/metrics-access.ts';
 import { openApi } from './openapi.ts';
 import { cors } from './plugins/cors.ts';
-import { endpointMethods } from './plugins/endpoint-methods.ts';
-import { errorHandler } from './plugins/error-handler.ts';
 import { idempotencyKeys } from './plugins/idempotency.ts';
 import { largeAnswers } from './plugins/large-answers.ts';
 import { observe, requestLog } from './plugins/request-log.ts';
-import { requestTexts } from './plugins/request-texts.ts';
 import { createRequestLogger } from './request/request-logger.ts';
-import { type RouteDependencies, registerRoutes } from './routes.ts';
+import { addToAnswer, keepsText } from './request/request-text.ts';
+import { endpointMethods, type RouteDependencies, registerRoutes } from './routes.ts';
 
 export interface HttpSettings extends MetricsAccessSettings {
   bodyLimitBytes: number;
@@ -138,3 +139,23 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   await registerRoutes(server, dependencies);
   return server;
 }
+
+/** Longer than most outages last. */
+const OUTAGE_OVER_MS = 60_000;
+
+export const errorHandler = plugin<{ clock: Clock; logger: Logger }>(async (server, { clock, logger }) => {
+  const text = 'the storage does not answer, requests that need it get 503';
+  const outage = { logger, clock, text, overAfterMs: OUTAGE_OVER_MS };
+  server.decorate('storageOutage', createRepeatedFailure(outage));
+  server.setErrorHandler((error, request, reply) => sendError(error, request, reply));
+});
+
+/** Collects the answers of accounts that keep them. Streams do so themselves, see `answer/event-stream.ts`. */
+const requestTexts = plugin(async (server) => {
+  server.addHook('onSend', (request, reply, payload, done) => {
+    if (keepsText(request) && reply.statusCode < 400 && (typeof payload === 'string' || Buffer.isBuffer(payload))) {
+      addToAnswer(request, String(reply.getHeader('content-type') ?? ''), payload.toString());
+    }
+    done(null, payload);
+  });
+});

@@ -1,6 +1,7 @@
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
+import { untilAborted } from '@baobab/core/runtime/abort.ts';
 import { freeBytes, type StatFileSystem } from './disk-space.ts';
 import { createInPlaceWeights } from './in-place-weights.ts';
 import { type InstalledWeights, inspect, listInstalled, rehash, uninstall, type VerifiedFile } from './installed.ts';
@@ -9,7 +10,6 @@ import { acquireLock } from './model-lock.ts';
 import { modelPaths, type StoredModel } from './model-paths.ts';
 import type { PullProgress } from './progress-meter.ts';
 import { createReachability } from './reachability.ts';
-import { createSharedPulls } from './shared-pulls.ts';
 import { createRemoteSources, type RemoteSourcesDependencies } from './sources/remote-sources.ts';
 import type { RemoteSource } from './sources/source.ts';
 import { asWeightsError, WeightsError } from './weights-error.ts';
@@ -178,5 +178,53 @@ export function createWeightsStore(dependencies: WeightsStoreDependencies): Weig
       await pulls.settled();
       await remoteSources[Symbol.asyncDispose]();
     },
+  };
+}
+
+type ProgressListener = (progress: PullProgress) => void;
+
+interface RunningPull<T> {
+  done: Promise<T>;
+  listeners: Set<ProgressListener>;
+  latest: PullProgress | null;
+}
+
+/** Concurrent requests for a model share one pull. */
+function createSharedPulls<T>() {
+  const running = new Map<string, RunningPull<T>>();
+
+  function start(id: string, work: (report: ProgressListener) => Promise<T>): RunningPull<T> {
+    const listeners = new Set<ProgressListener>();
+    const report: ProgressListener = (progress) => {
+      pull.latest = progress;
+      for (const listener of listeners) listener(progress);
+    };
+    const done = work(report).finally(() => running.delete(id));
+    // Callers get the error from `join`. Prevents an unhandled rejection when all have left.
+    done.catch(() => {});
+    const pull: RunningPull<T> = { done, listeners, latest: null };
+    running.set(id, pull);
+    return pull;
+  }
+
+  return {
+    async join(
+      id: string,
+      work: (report: ProgressListener) => Promise<T>,
+      { signal, onProgress }: { signal?: AbortSignal | undefined; onProgress?: ProgressListener | undefined },
+    ): Promise<T> {
+      signal?.throwIfAborted();
+      const pull = running.get(id) ?? start(id, work);
+      if (onProgress !== undefined) pull.listeners.add(onProgress);
+      try {
+        return await (signal === undefined ? pull.done : untilAborted(pull.done, signal));
+      } finally {
+        if (onProgress !== undefined) pull.listeners.delete(onProgress);
+      }
+    },
+    /** Undefined: not running. */
+    latest: (id: string): PullProgress | null | undefined => running.get(id)?.latest,
+    isRunning: (id: string): boolean => running.has(id),
+    settled: (): Promise<unknown> => Promise.allSettled([...running.values()].map(({ done }) => done)),
   };
 }

@@ -1,8 +1,10 @@
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import { type ErrorCode, KINDS } from '@baobab/core/errors/kinds.ts';
 import { toClientError } from '@baobab/core/errors/store-unavailable.ts';
 import type { RepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
 import { nameFields } from './field-names.ts';
 
 declare module 'fastify' {
@@ -123,3 +125,34 @@ export function notFound(request: FastifyRequest, reply: FastifyReply): FastifyR
   const path = request.url.split('?')[0] ?? '';
   return sendError(errors.unknownEndpoint(request.method, path, endpointHint(request, path)), request, reply);
 }
+
+export const ErrorResponse = Type.Object(
+  {
+    error: Type.Object({
+      message: Type.String(),
+      type: Type.String(),
+      code: Type.Enum(Object.keys(KINDS) as ErrorCode[]),
+      param: Type.Union([Type.String(), Type.Null()]),
+    }),
+  },
+  { $id: 'Error', description: 'The shape of every error' },
+);
+
+/** The documented errors of a route behind authentication. */
+export const commonErrors = {
+  400: ErrorResponse,
+  401: ErrorResponse,
+  403: ErrorResponse,
+  404: ErrorResponse,
+  429: ErrorResponse,
+  500: ErrorResponse,
+  503: ErrorResponse,
+};
+
+export const inferenceErrors = {
+  ...commonErrors,
+  409: ErrorResponse,
+  413: ErrorResponse,
+  422: ErrorResponse,
+  504: ErrorResponse,
+};

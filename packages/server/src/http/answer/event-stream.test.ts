@@ -4,9 +4,9 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import { systemClock } from '@baobab/core/runtime/clock.ts';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { errorHandler } from '../plugins/error-handler.ts';
 import type { IdempotentRun } from '../request/idempotent-run.ts';
 import { createRecord } from '../request/request-record.ts';
+import { errorHandler } from '../server.ts';
 import { type EventStream, openEventStream } from './event-stream.ts';
 
 let server: FastifyInstance | undefined;

@@ -5,8 +5,7 @@ import type { FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
 import type { AccountsService } from '../../services/access/accounts.ts';
 import type { AuditService } from '../../services/audit/audit.ts';
-import { originOf } from '../request/change-origin.ts';
-import { principalOf } from '../request/request-record.ts';
+import { originOf, principalOf } from '../request/request-record.ts';
 
 export interface ForAccountOptions {
   accounts: Pick<AccountsService, 'find'>;

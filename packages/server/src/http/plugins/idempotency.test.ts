@@ -5,7 +5,7 @@ import Fastify from 'fastify';
 import { expect, it } from 'vitest';
 import { createRecord } from '../request/request-record.ts';
 import { createRunningRequests } from '../request/running-requests.ts';
-import { errorHandler } from './error-handler.ts';
+import { errorHandler } from '../server.ts';
 import { idempotencyKeys } from './idempotency.ts';
 
 it('replays large stored answers to 64 clients of an account at a time, as downloads', async () => {

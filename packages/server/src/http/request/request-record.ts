@@ -1,3 +1,4 @@
+import type { ChangeOrigin } from '@baobab/core/domain/audit/entry.ts';
 import type { Consumption } from '@baobab/core/domain/measures.ts';
 import type { Operation } from '@baobab/core/domain/operations.ts';
 import type { Principal } from '@baobab/core/domain/principal.ts';
@@ -6,6 +7,7 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { Session } from '@baobab/core/ports/sessions.ts';
 import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
+import type { Caller } from '../../services/access/account-keys.ts';
 import type { AnswerBody } from './request-text.ts';
 import { NOT_LISTED, type RunningRequests, type Stoppable } from './running-requests.ts';
 
@@ -100,3 +102,16 @@ export function disconnectSignal({ request, raw }: FastifyReply): AbortSignal {
   if (raw.destroyed && !raw.writableFinished) record.disconnect.abort(errors.clientCancelled());
   return record.disconnect.signal;
 }
+
+/** Who asks for a change with this request, for the audit log. */
+export function originOf(request: FastifyRequest): ChangeOrigin {
+  const { account, key } = principalOf(request);
+  return {
+    via: request.record.session === undefined ? 'api' : 'console',
+    actor: { id: key.id, name: key.name, accountId: account.id, accountName: account.name, host: null },
+    requestId: request.id,
+    address: request.ip,
+  };
+}
+
+export const auditedCaller = (request: FastifyRequest): Caller => ({ ...principalOf(request), by: originOf(request) });

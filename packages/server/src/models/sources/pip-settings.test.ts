@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadPipSettings, parsePipConfig } from './pip-settings.ts';
+import { loadPipSettings, parsePipConfig } from './remote-sources.ts';
 
 describe('pip settings', () => {
   let home: string;

@@ -2,11 +2,12 @@ import { type Batch, type BatchEndpoint, isActive, parseWindow } from '@baobab/c
 import { checkMetadata } from '@baobab/core/domain/metadata.ts';
 import { BATCH_OPERATIONS } from '@baobab/core/domain/operations.ts';
 import { type Principal, requireRight } from '@baobab/core/domain/principal.ts';
+import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { BatchRepository } from '@baobab/core/ports/batches.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import { createId, deriveId } from '@baobab/core/runtime/ids.ts';
 import type { FilesService } from '../files/files.ts';
-import { type BatchRun, batchId, newBatch, tooManyActive } from './new-batch.ts';
 
 export interface BatchCommand {
   inputFileId: string;
@@ -108,3 +109,47 @@ export function createBatches({ batches, files, settings, clock, onChange }: Bat
   };
   return service;
 }
+
+/** The run of an idempotency key. A repeated one finds the batch that it has created. */
+export interface BatchRun {
+  billingId: string;
+  startedAt: number;
+}
+
+export const batchId = (run: BatchRun | undefined, now: number): string =>
+  run === undefined ? createId('batch', now) : deriveId('batch', run.startedAt, run.billingId);
+
+interface NewBatch
+  extends Pick<
+    Batch,
+    'id' | 'endpoint' | 'inputFileId' | 'completionWindow' | 'metadata' | 'resultLifetimeMs' | 'createdAt' | 'expiresAt'
+  > {
+  /** Lines, if they have been counted. */
+  total: number;
+}
+
+export const newBatch = ({ account, key }: Principal, { total, ...fields }: NewBatch): Batch => ({
+  ...fields,
+  accountId: account.id,
+  keyId: key.id,
+  status: 'validating',
+  problems: [],
+  outputFileId: null,
+  errorFileId: null,
+  counts: { total, completed: 0, failed: 0 },
+  expiredLines: 0,
+  inProgressAt: null,
+  finalizingAt: null,
+  cancellingAt: null,
+  endedAt: null,
+});
+
+/** When one of them ends is unknown. */
+const RETRY_SECONDS = 60;
+
+export const tooManyActive = (limit: number): ApiError =>
+  new ApiError(
+    'capacity_exceeded',
+    `This account has ${limit} batches that have not ended, which is the limit. Wait until one ends, or cancel one.`,
+    { retryAfterSeconds: RETRY_SECONDS },
+  );

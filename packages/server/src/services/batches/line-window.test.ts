@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LineWindow } from './line-window.ts';
+import { LineWindow } from './slice-run.ts';
 
 /** Lets all promises resolve that can. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { createInputCutter } from './batch-job.ts';
 import { readLines } from './line-reader.ts';
-import { createInputCutter } from './validation.ts';
 
 async function* chunks(text: string, size: number): AsyncGenerator<Buffer> {
   const bytes = Buffer.from(text);

@@ -8,7 +8,7 @@ import type { BatchRepository } from '@baobab/core/ports/batches.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { FileRepository } from '@baobab/core/ports/files.ts';
 import { DuplicateError } from '@baobab/core/ports/store-errors.ts';
-import { type BatchRun, batchId, newBatch, tooManyActive } from '../batches/new-batch.ts';
+import { type BatchRun, batchId, newBatch, tooManyActive } from '../batches/batches.ts';
 import type { FileRetention } from '../files/file-retention.ts';
 import type { Upload } from '../files/file-uploads.ts';
 import type { FilesService } from '../files/files.ts';

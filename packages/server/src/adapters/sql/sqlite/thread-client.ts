@@ -1,7 +1,7 @@
-import { Worker } from 'node:worker_threads';
+import { setFlagsFromString } from 'node:v8';
+import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { StorageFullError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { DuplicateError } from '@baobab/core/ports/store-errors.ts';
-import { threadMemoryLimits } from './thread-memory.ts';
 import type {
   FailureKind,
   RepeatedStatement,
@@ -102,4 +102,16 @@ export function startThread(options: ThreadOptions): ThreadClient {
       await exited;
     },
   };
+}
+
+/** A database thread makes few objects and needs little of the room that the server's event loop has for young ones. */
+const YOUNG_GENERATION_MB = 6;
+
+/**
+ * Limits for a new thread. Changes a V8 flag of the process: `--max-semi-space-size` on the command line would override the
+ * thread's own limit. The event loop keeps its room, because V8 reads the flag only when a thread starts.
+ */
+function threadMemoryLimits(): ResourceLimits {
+  setFlagsFromString('--max-semi-space-size=0');
+  return { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB };
 }

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { BatchesService } from '../../../services/batches/batches.ts';
-import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
+import { commonErrors, ErrorResponse } from '../../answer/error-answer.ts';
 import { principalOf } from '../../request/request-record.ts';
 import {
   BATCH_FIELDS,

@@ -1,6 +1,6 @@
 import type { ChatEvent } from '@baobab/core/engine/engine.ts';
 import { describe, expect, it } from 'vitest';
-import { CompletionWriter } from './writer.ts';
+import { CompletionWriter } from './endpoint.ts';
 
 const writerOf = (body: { stream?: boolean; stream_options?: { include_usage: boolean } }) =>
   new CompletionWriter({

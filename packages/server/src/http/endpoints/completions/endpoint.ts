@@ -1,11 +1,13 @@
 import type { ChatEvent, ChatRequest, TokenLogprob, TokenUsage } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
 import type { ChatCommand } from '../../../inference/chat-prompt.ts';
+import { inferenceErrors } from '../../answer/error-answer.ts';
 import { ChoicesWriter, type CollectedChoice, stoppedByToWire, usageToWire } from '../../generation/choices.ts';
-import type { GenerationEndpoint } from '../../generation/endpoint.ts';
+import { answerGeneration, type GenerationDependencies, type GenerationEndpoint } from '../../generation/endpoint.ts';
 import { generationFieldNames, refuseOversized, samplingOf } from '../../generation/request.ts';
-import { type CompletionBody, CompletionRequest, type CompletionResponse } from './schema.ts';
+import { type CompletionBody, CompletionRequest, CompletionResponse } from './schema.ts';
 
 /** The default of this older endpoint. */
 const COMPLETION_MAX_TOKENS = 16;
@@ -111,4 +113,21 @@ export const completionEndpoint: GenerationEndpoint<typeof CompletionRequest, St
   fieldNames: generationFieldNames,
   command: completionCommand,
   writer: (body, command, clock) => new TextWriter({ idPrefix: 'cmpl', body, command, clock }),
+};
+
+export const completionRoutes: FastifyPluginAsyncTypebox<GenerationDependencies> = async (server, dependencies) => {
+  const { schema: body, fieldNames } = completionEndpoint;
+  server.post(
+    '/completions',
+    {
+      config: { operation: 'completions.create', fieldNames, documented: { answers: ['text/event-stream'] } },
+      schema: {
+        summary: 'Create a completion',
+        tags: ['Inference'],
+        body,
+        response: { 200: CompletionResponse, ...inferenceErrors },
+      },
+    },
+    async (request, reply) => answerGeneration(completionEndpoint, dependencies, request, reply),
+  );
 };

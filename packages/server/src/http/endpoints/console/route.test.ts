@@ -2,8 +2,8 @@ import type { ConsoleFile } from '@baobab/core/ports/console-bundle.ts';
 import Fastify from 'fastify';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../metrics/metrics.ts';
-import { endpointMethods } from '../../plugins/endpoint-methods.ts';
 import { requestLog } from '../../plugins/request-log.ts';
+import { endpointMethods } from '../../routes.ts';
 import { consoleRoutes } from './route.ts';
 
 const files = new Map<string, ConsoleFile>([

@@ -2,24 +2,16 @@ import { checkMetadata } from '@baobab/core/domain/metadata.ts';
 import type { Conversation, ConversationItem } from '@baobab/core/domain/response.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from 'typebox';
 import type { ConversationsService } from '../../../services/responses/conversations.ts';
-import { commonErrors } from '../../answer/error-schema.ts';
+import { commonErrors } from '../../answer/error-answer.ts';
 import { itemPage } from '../../answer/page.ts';
+import { listOf, Metadata, pathText } from '../../body/bounded.ts';
+import { optional } from '../../body/optional.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { messagesOf } from '../responses/input.ts';
-import { type InputItemBody, ItemList } from '../responses/schema.ts';
+import { InputItem, type InputItemBody, ItemList, ItemQuery } from '../responses/schema.ts';
 import { contentsOf, itemsToStore, parseStored, type StoredItem } from '../responses/stored-items.ts';
-import {
-  ConversationItemQuery,
-  ConversationObject,
-  ConversationParams,
-  CreateConversation,
-  CreateItems,
-  DeletedConversation,
-  Item,
-  ItemParams,
-  UpdateConversation,
-} from './schema.ts';
 
 const TAGS = ['Responses'];
 
@@ -186,3 +178,38 @@ export const conversationRoutes: FastifyPluginAsyncTypebox<{ conversations: Conv
     },
   );
 };
+
+/** The limit of the official API. */
+const Items = listOf(InputItem, { maxItems: 20 });
+
+const CreateConversation = Type.Object({
+  metadata: optional(Metadata, 'Up to 16 texts of your own'),
+  items: optional(Items, 'What was said already'),
+});
+const UpdateConversation = Type.Object({ metadata: optional(Metadata, 'Replaces the one before') });
+const CreateItems = Type.Object({ items: { ...Items, description: 'What to add, in order' } });
+
+const ConversationParams = Type.Object({
+  conversation_id: pathText({ description: 'Id of the conversation, `conv_…`' }),
+});
+const ItemParams = Type.Object({
+  ...ConversationParams.properties,
+  item_id: pathText({ description: 'Id of the item' }),
+});
+const ConversationItemQuery = Type.Object({
+  ...ItemQuery.properties,
+  include: Type.Optional(Type.Unknown({ description: 'Accepted and ignored' })),
+});
+
+const ConversationObject = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('conversation'),
+  created_at: Type.Integer({ description: 'Unix time in seconds' }),
+  metadata: Metadata,
+});
+const DeletedConversation = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('conversation.deleted'),
+  deleted: Type.Literal(true),
+});
+const Item = Type.Object({ id: Type.String(), type: Type.String() });

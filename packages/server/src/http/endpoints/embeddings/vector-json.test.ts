@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { writeEmbeddings } from './vector-json.ts';
+import { writeEmbeddings } from './endpoint.ts';
 
 const head = { model: 'acme/"quoted"', promptTokens: 7 };
 

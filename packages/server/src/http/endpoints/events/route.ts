@@ -9,7 +9,7 @@ import { Type } from 'typebox';
 import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../services/access/authentication.ts';
 import type { LiveEvent, LiveFeed } from '../../../services/live/live-feed.ts';
-import { commonErrors } from '../../answer/error-schema.ts';
+import { commonErrors } from '../../answer/error-answer.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
 import { AccountChoice, chosenAccount } from '../../request/account-choice.ts';
 import { disconnectSignal, principalOf, type RequestRecord } from '../../request/request-record.ts';

@@ -1,7 +1,7 @@
 import { cleanFilename } from '@baobab/core/domain/file.ts';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { attachmentHeader, parseByteRange } from './download.ts';
+import { attachmentHeader, parseByteRange } from './route.ts';
 
 it('gives a header of one line that decodes to the name again', () => {
   fc.assert(

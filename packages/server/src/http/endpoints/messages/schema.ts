@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { commonErrors, inferenceErrors } from '../../answer/error-schema.ts';
+import { commonErrors, inferenceErrors } from '../../answer/error-answer.ts';
 import { anyMembers, label, listOf, shortText, text } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
 import { StoppedBy } from '../../generation/schema.ts';

@@ -2,7 +2,7 @@ import { isOperator } from '@baobab/core/domain/operations.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { CatalogService } from '../../../services/catalog/catalog.ts';
-import { commonErrors } from '../../answer/error-schema.ts';
+import { commonErrors } from '../../answer/error-answer.ts';
 import { pathText } from '../../body/bounded.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { Model, ModelList, ModelQuery, toWire } from './schema.ts';

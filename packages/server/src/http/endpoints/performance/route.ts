@@ -4,7 +4,7 @@ import type { Static } from 'typebox';
 import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { CatalogService } from '../../../services/catalog/catalog.ts';
 import type { PerformanceFigures, PerformanceService } from '../../../services/requests/performance.ts';
-import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
+import { commonErrors, ErrorResponse } from '../../answer/error-answer.ts';
 import { chosenAccount } from '../../request/account-choice.ts';
 import { reportCallerOf } from '../../request/request-record.ts';
 import { PerformanceQuery, PerformanceReport } from './schema.ts';

@@ -5,7 +5,7 @@ import { Type } from 'typebox';
 import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { RequestTextsService } from '../../../services/requests/request-texts.ts';
 import type { RequestsService } from '../../../services/requests/requests.ts';
-import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
+import { commonErrors, ErrorResponse } from '../../answer/error-answer.ts';
 import { pathText } from '../../body/bounded.ts';
 import { chosenAccount, visibleAccount } from '../../request/account-choice.ts';
 import { principalOf, reportCallerOf } from '../../request/request-record.ts';

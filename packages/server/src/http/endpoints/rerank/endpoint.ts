@@ -1,8 +1,11 @@
 import { createId } from '@baobab/core/runtime/ids.ts';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
 import type { InferenceCall } from '../../../inference/call.ts';
 import type { RerankService } from '../../../inference/rerank.ts';
-import { RerankRequest } from './schema.ts';
+import { inferenceErrors } from '../../answer/error-answer.ts';
+import { inferenceCall } from '../../request/inference-call.ts';
+import { RerankRequest, RerankResponse } from './schema.ts';
 
 /** A search unit is one query with up to this many documents. */
 const DOCUMENTS_PER_SEARCH_UNIT = 100;
@@ -38,3 +41,22 @@ async function answer(rerank: RerankService, call: InferenceCall, body: Static<t
 
 /** What the route and the lines of batches share. */
 export const rerankEndpoint = { schema: RerankRequest, answer };
+
+const SUMMARY = 'Rerank documents by their relevance to a query';
+
+/** Under `/v1`, and under `/v2` for Cohere's clients. */
+export const rerankRoutes: FastifyPluginAsyncTypebox<{ rerank: RerankService }> = async (server, { rerank }) => {
+  server.post(
+    '/rerank',
+    {
+      config: { operation: 'rerank.create' },
+      schema: {
+        summary: server.prefix === '/v2' ? "Rerank documents, at the path of Cohere's API" : SUMMARY,
+        tags: ['Inference'],
+        body: rerankEndpoint.schema,
+        response: { 200: RerankResponse, ...inferenceErrors },
+      },
+    },
+    async (request, reply) => rerankEndpoint.answer(rerank, inferenceCall(request, reply, '/v1/rerank'), request.body),
+  );
+};

@@ -3,7 +3,7 @@ import type { Static } from 'typebox';
 import type { AnswerWriter, ChatService } from '../../../inference/chat.ts';
 import type { ResponseHead } from '../../../services/responses/response-format.ts';
 import type { ResponsesService } from '../../../services/responses/responses.ts';
-import { inferenceErrors } from '../../answer/error-schema.ts';
+import { inferenceErrors } from '../../answer/error-answer.ts';
 import { streamedAnswer } from '../../answer/streamed-answer.ts';
 import { callerOf, inferenceCall } from '../../request/inference-call.ts';
 import { principalOf } from '../../request/request-record.ts';

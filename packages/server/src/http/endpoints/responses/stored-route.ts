@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { ResponsesService } from '../../../services/responses/responses.ts';
-import { commonErrors } from '../../answer/error-schema.ts';
+import { commonErrors } from '../../answer/error-answer.ts';
 import { itemPage } from '../../answer/page.ts';
 import { principalOf } from '../../request/request-record.ts';
 import type { Follower } from './follow.ts';

@@ -9,7 +9,7 @@ import type { Static } from 'typebox';
 import type { KeyBackoff, SignInLimit } from '../../../admission/failures-by-address.ts';
 import type { AuthenticationService } from '../../../services/access/authentication.ts';
 import type { AuthenticationMethod, SessionsService } from '../../../services/access/sessions.ts';
-import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
+import { commonErrors, ErrorResponse } from '../../answer/error-answer.ts';
 import { fillAbsentBody, MAY_BE_ABSENT } from '../../body/optional-body.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { sessionSecret, setSessionCookie } from '../../request/session-cookie.ts';

@@ -7,7 +7,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply } from 'fastify';
 import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { UsageBucket, UsageReport, UsageService } from '../../../services/usage/usage.ts';
-import { commonErrors, ErrorResponse } from '../../answer/error-schema.ts';
+import { commonErrors, ErrorResponse } from '../../answer/error-answer.ts';
 import { chosenAccount } from '../../request/account-choice.ts';
 import { createAnswerLimit } from '../../request/answer-limit.ts';
 import { reportCallerOf } from '../../request/request-record.ts';
