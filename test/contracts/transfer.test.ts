@@ -5,7 +5,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openStore, openTransfer } from '../../packages/server/src/adapters/store.ts';
-import { compareRows, copyRows, isEqual, requireSameTables, type TransferOptions, transfer } from '../../packages/server/src/adapters/transfer/transfer.ts';
+import {
+  compareRows,
+  copyRows,
+  isEqual,
+  requireSameTables,
+  type TransferOptions,
+  transfer,
+} from '../../packages/server/src/adapters/transfer/transfer.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
 import { account } from './key-fixtures.ts';
