@@ -102,13 +102,6 @@ export async function registerRoutes(server: FastifyInstance, services: RouteDep
   );
 }
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** The methods of the endpoint at a path, which may have ids in it. Empty when there is no such path. */
-    methodsOf(path: string): string[];
-  }
-}
-
 interface Endpoint {
   segments: string[];
   methods: string[];

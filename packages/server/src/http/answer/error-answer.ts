@@ -8,6 +8,13 @@ import { Type } from 'typebox';
 import { nameFields } from './field-names.ts';
 
 declare module 'fastify' {
+  interface FastifyInstance {
+    /** The methods of the endpoint at a path, which may have ids in it. Empty when there is no such path. */
+    methodsOf(path: string): string[];
+  }
+}
+
+declare module 'fastify' {
   interface FastifyContextConfig {
     /** Writes the errors of a route whose API has a shape of its own. */
     errorBody?: ((error: ApiError, requestId: string) => object) | undefined;
