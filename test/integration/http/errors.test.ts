@@ -143,6 +143,26 @@ describe('bodies', () => {
     expectError(await post('/v1/embeddings', '{}', `${AUTHORIZED}Content-Type: ${type}\r\n`), 'invalid_parameter');
   });
 
+  it('that are empty are none, whatever their type, wherever a POST needs none', async () => {
+    type Operation = { requestBody?: { required?: boolean } };
+    const { paths } = (await (await bed.fetch('/openapi.json')).json()) as {
+      paths: Record<string, { post?: Operation }>;
+    };
+    const bare = Object.entries(paths).flatMap(([path, { post }]) =>
+      post !== undefined && post.requestBody?.required !== true ? [path.replace(/{.*?}/g, 'some-id')] : [],
+    );
+    expect(bare).toContain('/v1/responses/some-id/cancel');
+    expect(bare).toContain('/v1/keys/some-id/rotate');
+    for (const path of bare) {
+      for (const type of ['application/json', 'application/x-www-form-urlencoded']) {
+        const { status, body } = await post(path, '', `${AUTHORIZED}Content-Type: ${type}\r\n`);
+        expect(status).toBeLessThan(500);
+        // Such as that there is no such response.
+        expect(body).not.toMatch(/invalid_json|content type|body|unknown_endpoint/);
+      }
+    }
+  });
+
   it('a missing content type is refused', async () => {
     expectError(await post('/v1/embeddings', '{}', AUTHORIZED), 'invalid_parameter');
   });

@@ -12,7 +12,7 @@ import plugin from 'fastify-plugin';
 import type { InferenceService } from '../inference/pipeline.ts';
 import type { Idempotency } from '../services/idempotency/idempotency.ts';
 import { notFound, sendError } from './answer/error-answer.ts';
-import { jsonBodyReader } from './body/json-body.ts';
+import { jsonBodyReader, refuseOtherType } from './body/json-body.ts';
 import { compileValidator } from './body/validation.ts';
 import { WholeBodyMessage } from './body/whole-body-message.ts';
 import { type CertificateFiles, readCertificate, watchCertificate } from './connections/certificate.ts';
@@ -122,6 +122,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   server.setSerializerCompiler(() => (data) => JSON.stringify(data));
   server.removeContentTypeParser('text/plain');
   server.addContentTypeParser('application/json', jsonBodyReader(settings.bodyLimitBytes));
+  server.addContentTypeParser('*', refuseOtherType);
 
   await server.register(endpointMethods);
   await server.register(errorHandler, { clock: dependencies.clock, logger });

@@ -3,11 +3,12 @@ import type { IncomingMessage } from 'node:http';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { collectYoungGarbage } from '@baobab/core/runtime/garbage-collection.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
-import type { FastifyRequest } from 'fastify';
+import { type FastifyRequest, errorCodes as fastifyErrors } from 'fastify';
 import { type AccountAmounts, createAccountAmounts } from '../../admission/account-amounts.ts';
 import { hashBody } from '../request/idempotent-run.ts';
 import { parseSlices } from './json-slices.ts';
 import { parseSmallJson, SMALL_BYTES, STEP_BYTES } from './json-value.ts';
+import { mayBeEmpty } from './optional-body.ts';
 import { WholeBodyMessage } from './whole-body-message.ts';
 
 /** Above this the socket is paused. */
@@ -18,8 +19,7 @@ const COLLECT_EVERY_BYTES = 4_194_304;
 type Done = (error: Error | null, value?: unknown) => void;
 
 function readSmall(request: FastifyRequest, body: Buffer, done: Done): void {
-  // Some clients announce JSON and send nothing, for example to delete something.
-  if (body.length === 0 && request.routeOptions.schema?.body === undefined) {
+  if (body.length === 0 && mayBeEmpty(request)) {
     done(null, undefined);
     return;
   }
@@ -203,11 +203,19 @@ function readPieces(request: FastifyRequest, payload: IncomingMessage, limits: L
   payload.on('error', onError);
 }
 
-/** For the answer that there is no such endpoint. It is sent when all has arrived: a client that is still sending does not read. */
+/** Also for the answer that there is no such endpoint. It is sent when all has arrived: a client that is still sending does not read. */
 function skipBody(payload: IncomingMessage, done: Done): void {
   payload.on('end', () => done(null));
   payload.on('error', () => done(errors.clientCancelled()));
   payload.resume();
+}
+
+/** For bodies of types that no route reads. One that is empty is no body. */
+export function refuseOtherType(request: FastifyRequest, payload: IncomingMessage, done: Done): void {
+  const { headers } = request;
+  const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
+  if (request.is404 || (isEmpty && mayBeEmpty(request))) skipBody(payload, done);
+  else done(new fastifyErrors.FST_ERR_CTP_INVALID_MEDIA_TYPE(String(headers['content-type'])));
 }
 
 /** Parses JSON bodies as Fastify does, but without blocking the event loop for long. */

@@ -8,3 +8,9 @@ export const MAY_BE_ABSENT = { documented: { [OPTIONAL_BODY]: true } };
 export async function fillAbsentBody(request: FastifyRequest): Promise<void> {
   if (request.body === undefined) request.body = {};
 }
+
+/** Some clients name a content type and send nothing, for example to cancel or delete something. */
+export function mayBeEmpty({ routeOptions }: FastifyRequest): boolean {
+  const body = routeOptions.schema?.body as { documented?: Readonly<Record<string, unknown>> } | undefined;
+  return body === undefined || body.documented?.[OPTIONAL_BODY] === true;
+}

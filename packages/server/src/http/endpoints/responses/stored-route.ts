@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { Type } from 'typebox';
 import type { ResponsesService } from '../../../services/responses/responses.ts';
 import { commonErrors } from '../../answer/error-answer.ts';
 import { itemPage } from '../../answer/page.ts';
@@ -68,7 +67,6 @@ export const storedResponseRoutes: FastifyPluginAsyncTypebox<StoredResponseRoute
         summary: 'Cancel a background response',
         tags: TAGS,
         params: ResponseParams,
-        body: Type.Optional(Type.Unknown()),
         response: { 200: ResponseObject, ...commonErrors },
       },
     },
