@@ -189,7 +189,7 @@ describe('changes of keys and accounts over HTTP', () => {
     expect(ids).toContain(EMBEDDING);
     expect(ids.every((id) => id === CHAT || id.startsWith('baai/'))).toBe(true);
     expect((await bed.fetch(`/v1/models/${CHAT}`, { key: secret })).status).toBe(200);
-    const all = await list(undefined);
+    const all = await list(undefined, '?status=all');
     const hidden = all.find(({ id }) => !ids.includes(id))?.id ?? '';
     const answers = await Promise.all(
       [hidden, 'acme/unknown'].map(async (id) => {

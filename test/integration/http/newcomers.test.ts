@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { EMBEDDING, startHttpBed } from './bed.ts';
+import { CHAT, EMBEDDING, startHttpBed } from './bed.ts';
 
 /** In the catalog, without weights and without an upstream in this test. */
 const NOT_SERVED = 'baai/bge-reranker-v2-m3';
@@ -42,16 +42,28 @@ describe('a model that nothing is configured for', () => {
     }
   });
 
-  it('is listed as unavailable, with the reason for operators only', async () => {
-    const model = async (key?: string) =>
-      (await (await bed.fetch(`/v1/models/${NOT_SERVED}`, key === undefined ? {} : { key })).json()) as object;
-    expect(await model()).toMatchObject({
-      status: 'unavailable',
-      status_reason: expect.stringContaining('no upstream'),
-    });
-    const seen = await model(await createKey({ scopes: ['models'] }));
-    expect(seen).toMatchObject({ status: 'unavailable' });
-    expect(seen).not.toHaveProperty('status_reason');
+  it('is unavailable, with a reason for everyone', async () => {
+    for (const key of [undefined, await createKey({ scopes: ['models'] })]) {
+      const answer = await bed.fetch(`/v1/models/${NOT_SERVED}`, key === undefined ? {} : { key });
+      expect(await answer.json()).toMatchObject({
+        status: 'unavailable',
+        status_reason: expect.stringContaining('no upstream'),
+      });
+    }
+  });
+
+  it('is only in the list of the whole catalog', async () => {
+    const ids = async (query: string, key?: string) => {
+      const answer = await bed.fetch(`/v1/models${query}`, key === undefined ? {} : { key });
+      return ((await answer.json()) as { data: { id: string }[] }).data.map(({ id }) => id);
+    };
+    expect(await ids('')).not.toContain(NOT_SERVED);
+    expect(await ids('?status=all')).toContain(NOT_SERVED);
+    const restricted = await createKey({ scopes: ['models', 'chat'] });
+    const [first, ...rest] = await ids('', restricted);
+    expect(first).toBe(CHAT);
+    expect(rest).not.toContain(EMBEDDING);
+    expect(await ids('?status=all', restricted)).toContain(EMBEDDING);
   });
 });
 

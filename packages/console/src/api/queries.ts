@@ -96,6 +96,16 @@ export function useModels(enabled = true) {
   });
 }
 
+/** Also models that cannot be served here, or that the key may not call. */
+export function useCatalog(enabled = true) {
+  const query = { status: 'all' };
+  return useQuery<List<Model>>({
+    key: ['models', query],
+    fetch: (signal) => call('/v1/models', { query, signal }),
+    enabled,
+  });
+}
+
 export function useOwnKey() {
   return useQuery<OwnKey>({
     key: ['own-key'],

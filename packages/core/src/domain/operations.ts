@@ -1,3 +1,4 @@
+import type { Modality } from './model.ts';
 import { INFERENCE_SCOPES, type Scope } from './scopes.ts';
 
 /** Every operation of the API, with the scope that a key needs for it. Null: every key may. */
@@ -88,6 +89,14 @@ export type Operation = keyof typeof OPERATIONS;
 /** Runs a model, or continues what a model has answered. */
 export const isInference = (operation: Operation | undefined): boolean =>
   operation !== undefined && INFERENCE_SCOPES.some((scope) => scope === OPERATIONS[operation]);
+
+/** What a model is called for, by its modality. */
+export const MODEL_OPERATIONS = {
+  chat: 'chat.completions.create',
+  embedding: 'embeddings.create',
+  rerank: 'rerank.create',
+  audio: 'transcriptions.create',
+} as const satisfies Record<Modality, Operation>;
 
 /** What the lines of a batch may call, by the endpoint that a batch names. */
 export const BATCH_OPERATIONS = {

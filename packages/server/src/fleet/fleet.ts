@@ -156,14 +156,16 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
   }
 
   function local(entry: ModelEntry, version: ModelVersion): FleetServing {
+    // With upstreams, which may be back soon, there is nothing to do.
+    const hasUpstreams = remotes.has(nameOf(entry, version));
     if (version.source === undefined) {
-      const isConfigured = remotes.has(nameOf(entry, version));
-      const remedy = isConfigured ? undefined : remedyOf(entry);
+      const remedy = hasUpstreams ? undefined : remedyOf(entry);
       return { regions: [], status: 'unavailable', reason: remedy ?? 'none of its upstreams is healthy', remedy };
     }
     const found = registry.status(nameOf(entry, version));
     if (found.status === 'ready') return { regions: [region], status: 'ready', device: found.device };
-    const { servable, reason, remedy } = weights(entry, version);
+    const { servable, reason, remedy: own } = weights(entry, version);
+    const remedy = hasUpstreams ? undefined : own;
     if (found.status === 'unavailable') return { regions: [], status: 'unavailable', reason: found.reason, remedy };
     return servable ? { regions: [region], status: 'cold' } : { regions: [], status: 'unavailable', reason, remedy };
   }

@@ -56,7 +56,8 @@ export function createWeightsStates({ inPlace, pullOnUse, clock }: WeightsStates
     const catalogBytes = (model.source.files ?? []).reduce((sum, file) => sum + (file.bytes ?? Number.NaN), 0);
     const totalBytes = Number.isNaN(catalogBytes) ? null : catalogBytes;
     const absent = { status: 'absent' as const, servable: pullOnUse, bytesOnDisk: 0, totalBytes };
-    return pullOnUse ? absent : { ...absent, reason: NOT_FETCHED };
+    if (pullOnUse) return absent;
+    return { ...absent, reason: NOT_FETCHED, remedy: new WeightsError('absent', NOT_FETCHED).remedyFor(model) };
   }
 
   return {

@@ -1,14 +1,14 @@
 import { may } from '@baobab/core/domain/operations.ts';
 import { matchesPattern } from '@baobab/core/domain/slug.ts';
 import { useEffect, useState } from 'preact/hooks';
-import { useModels } from '../../api/queries.ts';
+import { useCatalog } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 
 const TYPING_MS = 500;
 
 /** Patterns that match no model of this server, a moment after the last letter was typed. */
 export function useUnmatchedModels(patterns: readonly string[]): string[] {
-  const models = useModels(may(useSession(), 'models.list'));
+  const models = useCatalog(may(useSession(), 'models.list'));
   const text = patterns.join('\n');
   const [typed, setTyped] = useState('');
   useEffect(() => {

@@ -1,6 +1,6 @@
 import { isOperator } from '@baobab/core/domain/operations.ts';
 import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
-import { useEngines, useModels } from '../../api/queries.ts';
+import { useCatalog, useEngines, useModels } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import type { Engine, Model } from '../../api/types.ts';
 import { Select } from '../../components/choices.tsx';
@@ -19,17 +19,26 @@ import { WeightsState } from '../engines/weights.tsx';
 import { MODEL_STATUSES, ModelStatus, price, statusOf } from './model-parts.tsx';
 import { ModelSheet } from './model-sheet.tsx';
 
+/** Also what cannot be served here. */
+const ALL = 'all';
+
 const MODALITIES = ['chat', 'embedding', 'rerank', 'audio'];
 
 export default function Models() {
   const session = useSession();
   const { search } = usePlace();
-  const models = useModels();
   const engines = useEngines();
   const [modality, setModality] = useParameter('modality');
   const [status, setStatus] = useParameter('status');
   const [region, setRegion] = useParameter('region');
   const [find, setFind] = useParameter('find');
+  const opened = search.get('model');
+  const openedSlug = opened?.split('@')[0];
+  const served = useModels();
+  const isMissing = opened !== null && served.data?.data.every(({ id }) => id !== openedSlug) === true;
+  const showsCatalog = status === ALL || status === 'unavailable' || isMissing;
+  const catalog = useCatalog(showsCatalog);
+  const models = showsCatalog ? catalog : served;
   const all = models.data?.data ?? [];
   const regions = [...new Set(all.flatMap((model) => model.regions))].toSorted();
   const words = find.toLowerCase();
@@ -38,7 +47,7 @@ export default function Models() {
     .filter(
       (model) =>
         (modality === '' || model.modality === modality) &&
-        (status === '' || model.status === status) &&
+        (status === '' || status === ALL || model.status === status) &&
         (region === '' || model.regions.includes(region)) &&
         (words === '' ||
           `${model.id} ${model.description} ${model.languages.join(' ')} ${model.aliases.join(' ')}`
@@ -47,8 +56,7 @@ export default function Models() {
     );
   const engineOf = (model: Model) =>
     engines.data?.data.find((engine) => engine.model === model.id && engine.version === model.version);
-  const opened = search.get('model');
-  const open = opened === null ? undefined : all.find(({ id }) => id === opened.split('@')[0]);
+  const open = all.find(({ id }) => id === openedSlug);
   const { columns } = texts.models;
 
   return (
@@ -68,8 +76,8 @@ export default function Models() {
           <Filter
             label={columns.status}
             any={texts.models.anyStatus}
-            values={MODEL_STATUSES}
-            names={texts.models.statuses}
+            values={[...MODEL_STATUSES, ALL]}
+            names={{ ...texts.models.statuses, [ALL]: texts.models.catalog }}
             value={status}
             onValue={setStatus}
           />

@@ -14,7 +14,8 @@ export const models = {
     region: 'Region',
   },
   anyModality: 'Any kind',
-  anyStatus: 'Any status',
+  anyStatus: 'Served here',
+  catalog: 'Whole catalog',
   anyRegion: 'Any region',
   statuses: { ready: 'Ready', cold: 'Not loaded', unavailable: 'Unavailable' },
   statusHints: {
@@ -25,7 +26,7 @@ export const models = {
     unavailable: 'Cannot run now.',
   },
   emptyTitle: 'No models',
-  emptyText: 'Your key may use no model of this server. An operator can change the models of the key.',
+  emptyText: 'Your key may call no model that is served here. An operator can change its models and scopes.',
   missing: 'No such model',
   missingText: 'It was removed, or your key may not use it.',
   tryIt: 'Try it',

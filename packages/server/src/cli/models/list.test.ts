@@ -14,13 +14,12 @@ const engine: EngineReport = {
 
 async function list(state: Partial<WeightsState>, asJson = false, report: EngineReport = engine): Promise<string> {
   const printed: string[] = [];
-  const entries = [entry] as unknown as ModelEntry[];
   await listModels({
     store: { probe: async () => {}, state: () => state } as unknown as WeightsStore,
-    entries,
     catalog: { list: () => [{ entry, version }] } as unknown as CatalogService,
     engines: [report],
     upstreamModels: [],
+    all: true,
     json: asJson,
     print: (text) => printed.push(text),
   });
@@ -51,20 +50,30 @@ it('shows the problems of upstreams first', async () => {
   expect(text).not.toContain('/weights');
 });
 
-it('puts what cannot be served last, with the reason', async () => {
+async function listRemote(all: boolean): Promise<string[]> {
   const remote = { ...version, source: undefined };
   const entries = ['acme/a', 'acme/b', 'acme/c'].map((slug) => ({ ...entry, slug })) as unknown as ModelEntry[];
   const printed: string[] = [];
   await listModels({
     store: { probe: async () => {} } as unknown as WeightsStore,
-    entries,
     catalog: { list: () => entries.map((each) => ({ entry: each, version: remote })) } as unknown as CatalogService,
     engines: undefined,
     upstreamModels: ['acme/b', 'acme/c@2026-11-15'],
+    all,
     json: false,
     print: (text) => printed.push(text),
   });
-  const [, ...rows] = (printed[0] ?? '').split('\n');
+  return printed.join('\n').split('\n').slice(1);
+}
+
+it('leaves out what cannot be served, and says how many models that are', async () => {
+  const [first, second, ...rest] = await listRemote(false);
+  expect([first, second].map((row) => row?.split(' ')[0])).toEqual(['acme/b', 'acme/c']);
+  expect(rest).toEqual(['', '2 models; 0 with weights here; 1 more that cannot be served here, with --all']);
+});
+
+it('puts what cannot be served last, with the reason, when all are listed', async () => {
+  const rows = (await listRemote(true)).slice(0, 3);
   expect(rows.map((row) => row.split(' ')[0])).toEqual(['acme/b', 'acme/c', 'acme/a']);
   expect(rows[2]).toMatch(/upstream only +- +unavailable +no upstream is configured for it$/);
 });

@@ -1,4 +1,4 @@
-import type { ModelEntry } from '@baobab/core/domain/model.ts';
+import { compareListed } from '@baobab/core/domain/model-order.ts';
 import { isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
 import type { EngineReport } from '@baobab/core/engine/report.ts';
 import type { WeightsStore } from '../../models/store.ts';
@@ -9,26 +9,27 @@ import { table } from '../table.ts';
 
 export interface ModelListContext {
   store: WeightsStore;
-  entries: readonly ModelEntry[];
   catalog: CatalogService;
   /** Undefined when no server is running. */
   engines: readonly EngineReport[] | undefined;
   /** Slugs, with an optional pin, of the configured upstreams. */
   upstreamModels: readonly string[];
+  /** Also models that cannot be served here. */
+  all: boolean;
   json: boolean;
   print(text: string): void;
   warn?: ((text: string) => void) | undefined;
 }
 
-/** Lists every model with the state of its weights and, if a server is running, of its engine. */
+/** Lists models with the state of its weights and, if a server is running, of its engine. */
 export async function listModels(context: ModelListContext): Promise<void> {
-  const { store, entries, catalog, engines, upstreamModels, json, print } = context;
-  const models = catalog.list().map(({ entry, version }) => ({ entry, version }));
+  const { store, catalog, engines, upstreamModels, all, json, print } = context;
+  const models = catalog.list({ status: 'all' }).map(({ entry, version }) => ({ entry, version }));
   const stored = models.flatMap(({ entry, version }) =>
     version.source === undefined ? [] : [{ slug: entry.slug, version: version.version, source: version.source }],
   );
   await sayWhenSlow('checking which weights can be fetched', store.probe(stored), context.warn ?? (() => {}));
-  const rows = models.map(({ entry, version }) => {
+  const every = models.map(({ entry, version }) => {
     const weights = stored.find(({ slug }) => slug === entry.slug);
     const state = weights === undefined ? undefined : store.state(weights);
     const engine = engines?.find(({ model }) => model === `${entry.slug}@${version.version}`);
@@ -37,7 +38,16 @@ export async function listModels(context: ModelListContext): Promise<void> {
     const problems = upstreams.flatMap(({ address, problem }) => (problem ? [`${address}: ${problem}`] : []));
     const hasUpstream = [entry.slug, `${entry.slug}@${version.version}`].some((name) => upstreamModels.includes(name));
     const isServed = hasUpstream || state?.servable === true;
+    const status = engine?.status ?? (isServed ? 'cold' : 'unavailable');
+    const { slug, modality, starter } = entry;
     return {
+      isServed,
+      order: {
+        slug,
+        modality,
+        starter,
+        status: status === 'ready' || status === 'unavailable' ? status : ('cold' as const),
+      },
       id: entry.slug,
       version: version.version,
       modality: entry.modality,
@@ -50,13 +60,15 @@ export async function listModels(context: ModelListContext): Promise<void> {
         (state?.servable === false ? state.reason : undefined) ??
         engine?.reason ??
         (isServed || state !== undefined ? null : 'no upstream is configured for it'),
-      status: engine?.status ?? (isServed ? 'cold' : 'unavailable'),
+      status,
       upstreams,
       deprecated_at: isoTimeOrNull(version.deprecatedAt),
     };
   });
-  // Stable: both groups stay in the order of their names.
-  rows.sort((one, other) => Number(one.status === 'unavailable') - Number(other.status === 'unavailable'));
+  const rows = every
+    .filter(({ isServed, status, upstreams }) => all || isServed || upstreams.length > 0 || status !== 'unavailable')
+    .sort((one, other) => compareListed(one.order, other.order))
+    .map(({ isServed: _, order: __, ...row }) => row);
   if (json) {
     print(JSON.stringify(snakeKeys(rows)));
     return;
@@ -74,6 +86,7 @@ export async function listModels(context: ModelListContext): Promise<void> {
   ]);
   print(table(['MODEL', 'VERSION', 'MODALITY', 'WEIGHTS', 'SIZE', 'STATUS', ''], cells));
   const here = rows.filter(({ weights }) => weights === 'present').length;
-  const unavailable = rows.filter(({ status }) => status === 'unavailable').length;
-  print(`\n${entries.length} models; ${here} with weights here; ${unavailable} that cannot be served`);
+  const hidden = every.length - rows.length;
+  const more = hidden === 0 ? '' : `; ${hidden} more that cannot be served here, with --all`;
+  print(`\n${rows.length} models; ${here} with weights here${more}`);
 }

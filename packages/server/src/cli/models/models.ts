@@ -109,7 +109,7 @@ async function showLoaded(context: CommandContext, asJson: boolean): Promise<voi
 
 export const modelsCommand: Command = {
   forms: [
-    ['list', 'every model of the catalog: weights, size, and whether it can run'],
+    ['list [--all]', 'models that can be served here: weights, size, status'],
     ['ps', 'what the running server has loaded, and its upstreams'],
     ['pull <slug>[@version]… | --all-starter', 'fetch weights ahead of the first request'],
     ['add <source> [options]', 'add a model to the catalog and serve it, without a restart'],
@@ -130,12 +130,14 @@ export const modelsCommand: Command = {
     ['--pooling KIND', 'add: mean, cls or last, of ONNX embedding models'],
     ['--name NAME', "add: the upstream's own name for the model"],
     ['--upstream-key-file FILE', 'add: a file with the key that the upstream requires'],
+    ['--all', 'list: the whole catalog, with the reason why a model cannot be served'],
     ['--json', 'list, ps: print JSON'],
   ],
   async run(context) {
     const { args, config, print } = context;
     const { values, positionals } = parseOptions(args, {
       json: { type: 'boolean' },
+      all: { type: 'boolean' },
       on: { type: 'string' },
       'all-starter': { type: 'boolean' },
       ...ADD_OPTIONS,
@@ -144,7 +146,7 @@ export const modelsCommand: Command = {
     const { action, following: names } = readAction(
       'models',
       {
-        list: withOptions(nothing),
+        list: withOptions(nothing, 'all'),
         ps: withOptions(nothing),
         pull: withOptions(starter ? nothing : several('a model, or --all-starter'), 'all-starter'),
         add: withOptions(one('hf:owner/repo:file, a path or an address'), ...Object.keys(ADD_OPTIONS)),
@@ -189,10 +191,10 @@ export const modelsCommand: Command = {
       await mentionServerElsewhere(context);
       await listModels({
         store,
-        entries,
         catalog,
         engines: await askEngines(config.dataDir),
         upstreamModels: allUpstreams(config).map(({ model }) => model),
+        all: values.all === true,
         json: values.json === true,
         print,
         warn: context.warn,

@@ -65,11 +65,42 @@ describe('the list', () => {
   it('filters by modality, provider and the region that serves now', () => {
     served['other/chat'] = { regions: ['eu-1'], status: 'ready' };
     served['acme/rank'] = { regions: [], status: 'unavailable' };
-    expect(slugs({})).toEqual(['acme/chat', 'acme/rank', 'other/chat']);
+    expect(slugs({}).sort()).toEqual(['acme/chat', 'acme/rank', 'other/chat']);
     expect(slugs({ modality: 'rerank' })).toEqual(['acme/rank']);
     expect(slugs({ provider: 'other' })).toEqual(['other/chat']);
     expect(slugs({ region: 'local' })).toEqual(['acme/chat']);
     expect(slugs({ region: 'eu-1', modality: 'chat', provider: 'acme' })).toEqual([]);
+  });
+
+  it('begins with a chat model that answers soonest, a recommended one if there are several', async () => {
+    const listed = [
+      entry({ slug: 'a/embed', modality: 'embedding', starter: true }),
+      entry({ slug: 'a/away' }),
+      entry({ slug: 'a/cold' }),
+      entry({ slug: 'b/starter', starter: true }),
+      entry({ slug: 'c/ready' }),
+      entry({ slug: 'd/ready-starter', starter: true }),
+    ];
+    served['a/away'] = { regions: [], status: 'unavailable' };
+    for (const slug of ['a/embed', 'c/ready', 'd/ready-starter'])
+      served[slug] = { regions: ['local'], status: 'ready' };
+    await catalog.replaceEntries(listed);
+    expect(slugs({})).toEqual(['d/ready-starter', 'c/ready', 'b/starter', 'a/cold', 'a/away', 'a/embed']);
+  });
+
+  it('has what is only down at the moment, and what nothing is configured for on request', () => {
+    served['acme/chat'] = { regions: [], status: 'unavailable', remedy: 'no upstream is configured for it' };
+    served['acme/rank'] = { regions: [], status: 'unavailable', reason: 'none of its upstreams is healthy' };
+    expect(slugs({})).toEqual(['other/chat', 'acme/rank']);
+    expect(slugs({ status: 'all' })).toEqual(['other/chat', 'acme/chat', 'acme/rank']);
+    expect(slugs({ status: 'unavailable' })).toEqual(['acme/chat', 'acme/rank']);
+    expect(slugs({ status: 'cold' })).toEqual(['other/chat']);
+  });
+
+  it('has what a key with these scopes may call', () => {
+    expect(slugs({ scopes: ['models', 'rerank'] })).toEqual(['acme/rank']);
+    expect(slugs({ scopes: ['models', 'chat'] })).toEqual(['acme/chat', 'other/chat']);
+    expect(slugs({ scopes: ['models'], status: 'all', allowedModels: ['acme/*'] })).toEqual(['acme/chat', 'acme/rank']);
   });
 });
 
@@ -187,7 +218,7 @@ describe('retirement', () => {
     await catalog.deprecate('acme/chat', '2027-03-01', BY);
     now += 200 * DAY;
     await catalog.retire('acme/chat', BY);
-    expect(slugs({})).toEqual(['acme/rank', 'other/chat']);
+    expect(slugs({})).toEqual(['other/chat', 'acme/rank']);
     expect(() => catalog.get('acme/chat')).toThrow(expect.objectContaining({ code: 'model_not_found' }));
     await expect(catalog.retire('acme/chat', BY)).rejects.toMatchObject({ code: 'model_not_found' });
   });
@@ -287,7 +318,7 @@ describe('aliases', () => {
     expect(resolved.entry.slug).toBe('other/chat');
     expect(catalog.resolve('gpt-4o-mini', options).entry.slug).toBe('acme/chat');
     expect(catalog.get('gpt-4o-mini', own.account).entry.slug).toBe('other/chat');
-    expect(catalog.list({}, own.account).map(({ aliases }) => aliases)).toEqual([[], [], ['gpt-4o-mini']]);
+    expect(catalog.list({}, own.account).map(({ aliases }) => aliases)).toEqual([[], ['gpt-4o-mini'], []]);
   });
 
   it('do not hide a model of the catalog', () => {

@@ -2,6 +2,8 @@ import type { AuditAction, ChangeOrigin } from '@baobab/core/domain/audit/entry.
 import { fieldChanges } from '@baobab/core/domain/audit/field-changes.ts';
 import { type LifecycleDates, noticeProblem, retirementProblem } from '@baobab/core/domain/deprecation.ts';
 import type { Modality, ModelAlias, ModelEntry, ModelVersion, ResolvedModel } from '@baobab/core/domain/model.ts';
+import { compareListed, type ServingStatus } from '@baobab/core/domain/model-order.ts';
+import { MODEL_OPERATIONS, may } from '@baobab/core/domain/operations.ts';
 import type { Principal } from '@baobab/core/domain/principal.ts';
 import { parseReference } from '@baobab/core/domain/slug.ts';
 import type { ComputeDevice } from '@baobab/core/engine/engine.ts';
@@ -10,8 +12,6 @@ import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { ModelLifecycleRepository, RevisionRepository } from '@baobab/core/ports/repositories.ts';
 import { auditEntry } from '../audit/entries.ts';
 import { type AliasOwner, type FoundModel, isAllowedModel, ModelIndex } from './model-index.ts';
-
-export type ServingStatus = 'ready' | 'cold' | 'unavailable';
 
 /** Where a version can be served now. */
 export interface Serving {
@@ -38,12 +38,16 @@ export interface CatalogFilter {
   modality?: Modality | undefined;
   region?: string | undefined;
   provider?: string | undefined;
-  status?: ServingStatus | undefined;
+  /** Default: models that can be served here, also if what serves them is down at the moment. `all`: the whole catalog. */
+  status?: ServingStatus | 'all' | undefined;
   /** Patterns of slugs. Empty: all models. */
   allowedModels?: readonly string[] | undefined;
+  /** Only models that a key with these scopes may call. Not applied to the whole catalog. */
+  scopes?: readonly string[] | undefined;
 }
 
 export interface CatalogService {
+  /** In the order of `compareListed`. */
   list(filter?: CatalogFilter, account?: AliasOwner): CatalogModel[];
   /** By slug with an optional pin, or by alias. Throws 404 for unknown and retired models, and for those that a key may not use. */
   get(reference: string, account?: AliasOwner, allowedModels?: readonly string[]): CatalogModel;
@@ -63,6 +67,12 @@ export interface CatalogService {
   /** Serves these entries from now on. */
   replaceEntries(entries: readonly ModelEntry[]): Promise<void>;
 }
+
+/** What is only down for the moment stays in the list. */
+const isHosted = ({ status, remedy }: Serving): boolean => status !== 'unavailable' || remedy === undefined;
+
+const compareModels = (one: CatalogModel, other: CatalogModel): number =>
+  compareListed({ ...one.entry, status: one.serving.status }, { ...other.entry, status: other.serving.status });
 
 export interface CatalogDependencies {
   entries: readonly ModelEntry[];
@@ -95,20 +105,22 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
   await reload();
 
   const service: CatalogService = {
-    list({ modality, region, provider, status, allowedModels = [] } = {}, account) {
+    list({ modality, region, provider, status, allowedModels = [], scopes } = {}, account) {
       const found: CatalogModel[] = [];
       for (const entry of index.entries()) {
         if (modality !== undefined && entry.modality !== modality) continue;
         if (provider !== undefined && entry.provider !== provider) continue;
         if (!isAllowedModel(allowedModels, entry)) continue;
+        if (status !== 'all' && scopes !== undefined && !may({ scopes }, MODEL_OPERATIONS[entry.modality])) continue;
         const version = index.currentVersion(entry);
         if (version === undefined) continue;
         const model = describe(entry, version, account);
         if (region !== undefined && !model.serving.regions.includes(region)) continue;
-        if (status !== undefined && model.serving.status !== status) continue;
+        if (status === undefined ? !isHosted(model.serving) : status !== 'all' && model.serving.status !== status)
+          continue;
         found.push(model);
       }
-      return found;
+      return found.sort(compareModels);
     },
     get(text, account, allowedModels = []) {
       const { entry, version } = index.findByName(text, account, allowedModels);

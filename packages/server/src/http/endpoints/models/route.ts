@@ -13,7 +13,7 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
     {
       config: { operation: 'models.list' },
       schema: {
-        summary: 'List the models that the key may use',
+        summary: 'List the models that are served here and that the key may call',
         tags: ['Models'],
         querystring: ModelQuery,
         response: { 200: ModelList, ...commonErrors },
@@ -21,7 +21,8 @@ export const modelRoutes: FastifyPluginAsyncTypebox<{ catalog: CatalogService }>
     },
     async (request) => {
       const { key, account } = principalOf(request);
-      const models = catalog.list({ ...request.query, allowedModels: key.allowedModels }, account);
+      const { allowedModels, scopes } = key;
+      const models = catalog.list({ ...request.query, allowedModels, scopes }, account);
       const forOperators = isOperator(key);
       return {
         object: 'list' as const,

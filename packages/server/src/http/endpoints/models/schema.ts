@@ -1,5 +1,6 @@
 import { pricesToFields } from '@baobab/core/domain/measures.ts';
 import { MODALITIES } from '@baobab/core/domain/model.ts';
+import { SERVING_STATUSES } from '@baobab/core/domain/model-order.ts';
 import { isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
 import { type Static, type TSchema, Type } from 'typebox';
 import type { CatalogModel, Serving } from '../../../services/catalog/catalog.ts';
@@ -7,8 +8,6 @@ import { priceFields } from '../../answer/measure-schema.ts';
 import { shortText } from '../../body/bounded.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-
-const STATUSES = ['ready', 'cold', 'unavailable'] as const;
 
 export const Model = Type.Object({
   id: Type.String(),
@@ -38,8 +37,8 @@ export const Model = Type.Object({
     }),
   ),
   hosting: Type.Literal('shared'),
-  status: Type.Enum([...STATUSES]),
-  status_reason: Type.Optional(shortText({ description: 'Why it is unavailable; only for keys with the scope admin' })),
+  status: Type.Enum([...SERVING_STATUSES]),
+  status_reason: Type.Optional(shortText({ description: 'Why it is unavailable' })),
   device: Type.Optional(
     Type.Object(
       {
@@ -67,7 +66,11 @@ export const ModelQuery = Type.Object({
   modality: Type.Optional(Type.Enum([...MODALITIES], { description: 'Only models of this modality' })),
   region: Type.Optional(shortText({ description: 'Only models that are served in this region' })),
   provider: Type.Optional(shortText({ description: 'Only slugs that begin with this' })),
-  status: Type.Optional(Type.Enum([...STATUSES], { description: 'Only models in this state' })),
+  status: Type.Optional(
+    Type.Enum([...SERVING_STATUSES, 'all'], {
+      description: 'Only models in this state; `all` is the whole catalog. Without it: models that are served here',
+    }),
+  ),
   client_version: Type.Optional(shortText({ description: 'Sent by Codex' })),
 });
 
@@ -79,12 +82,17 @@ const wireDevice = ({ backend, names, gpuLayers, layers, videoBytes }: NonNullab
   vram_bytes: videoBytes,
 });
 
-/** `forOperators`: with what a model runs on, and why it is unavailable, which may name hosts and paths. */
+/** For everyone: without hosts and paths. */
+const reasonFor = ({ status, remedy }: Serving): string | undefined =>
+  status === 'unavailable' ? (remedy ?? 'nothing that serves it answers at the moment') : undefined;
+
+/** `forOperators`: with what a model runs on, and a reason that may name hosts and paths. */
 export function toWire(
   { entry, version, serving, aliases }: CatalogModel,
   { forOperators = false }: { forOperators?: boolean } = {},
 ): Static<typeof Model> {
   const { capabilities, pricing } = entry;
+  const reason = (forOperators ? serving.reason : undefined) ?? reasonFor(serving);
   return {
     id: entry.slug,
     object: 'model',
@@ -112,7 +120,7 @@ export function toWire(
     })),
     hosting: 'shared',
     status: serving.status,
-    ...(forOperators && serving.reason !== undefined && { status_reason: serving.reason }),
+    ...(reason !== undefined && { status_reason: reason }),
     ...(forOperators && serving.device !== undefined && { device: wireDevice(serving.device) }),
     languages: [...entry.languages],
     license: entry.license,
