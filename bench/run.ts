@@ -20,7 +20,7 @@ const BENCHMARKS: Record<string, Benchmark> = {
   replicas: { about: 'workers, PostgreSQL and Redis, beside other gateways', quick: ['--quick'] },
   'noisy-neighbour': { about: 'two tenants while a third attacks', quick: ['--quick'] },
   usage: { about: 'the usage report over a million requests', quick: ['200000'] },
-  growth: { about: 'a store with 100 000 accounts and 1.5 million requests beside a small one', quick: ['--quick'] },
+  growth: { about: 'a store with 100 000 accounts and a catalog of 2 000 models beside small ones', quick: ['--quick'] },
   batches: { about: 'batch lines against single requests', quick: ['--lines', '2000', '--turns', '1'] },
   transcription: { about: 'whisper against transformers.js', quick: ['--models', 'tiny', '--rounds', '1'] },
 };

@@ -88,7 +88,7 @@ const DEFAULT_LIMITS: DecodeLimits = {
 
 const ENTRY = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
 const HEAP_MEGABYTES = 192;
-const ACCEPTED = 'wav, mp3, flac, ogg (Vorbis or Opus), m4a (AAC) and webm (Vorbis or Opus)';
+const ACCEPTED = 'wav, mp3, flac, ogg (Vorbis or Opus), m4a (AAC, mono or stereo) and webm (Vorbis or Opus)';
 
 /** Why a decoder was killed. */
 type EndReason = 'memory' | 'stall';
