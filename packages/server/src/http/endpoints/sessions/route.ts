@@ -1,4 +1,5 @@
 import type { Principal } from '@baobab/core/domain/principal.ts';
+import type { DefaultLimits, RateLimits } from '@baobab/core/domain/rate-limits.ts';
 import { isoTime, isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
@@ -18,12 +19,15 @@ import { EndedSession, SessionShape, SignIn } from './schema.ts';
 interface ServerFacts {
   version: string;
   region: string;
+  defaultLimits: DefaultLimits;
 }
+
+const rateOf = ({ rpm, tpm }: RateLimits) => ({ rpm, tpm });
 
 const sessionToWire = (
   { account, key }: Principal,
   current: { session: Session; csrfToken: string } | undefined,
-  { version, region }: ServerFacts,
+  { version, region, defaultLimits: limits }: ServerFacts,
 ): Static<typeof SessionShape> => ({
   object: 'session',
   account: { id: account.id, name: account.name },
@@ -34,6 +38,13 @@ const sessionToWire = (
   expires_at: current === undefined ? isoTimeOrNull(key.expiresAt) : isoTime(current.session.expiresAt),
   version,
   region,
+  default_limits: {
+    concurrency: limits.concurrency === 0 ? null : limits.concurrency,
+    chat: rateOf(limits.chat),
+    embedding: rateOf(limits.embedding),
+    rerank: rateOf(limits.rerank),
+    audio: rateOf(limits.audio),
+  },
 });
 
 export interface SignInDependencies extends ServerFacts {

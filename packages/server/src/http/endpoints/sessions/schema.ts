@@ -13,6 +13,8 @@ export const SignIn = Type.Object(
   CLOSED,
 );
 
+const Rate = Type.Object({ rpm: Type.Integer(), tpm: Type.Integer() });
+
 export const SessionShape = Type.Object({
   object: Type.Literal('session'),
   account: Type.Object({ id: Type.String(), name: Type.String() }),
@@ -25,6 +27,10 @@ export const SessionShape = Type.Object({
   expires_at: nullableText('Moves on while the session is used; null for a key that does not expire'),
   version: Type.String({ description: 'Of the service' }),
   region: Type.String({ description: 'Of the server that answers' }),
+  default_limits: Type.Object(
+    { concurrency: Type.Union([Type.Integer(), Type.Null()]), chat: Rate, embedding: Rate, rerank: Rate, audio: Rate },
+    { description: 'Of keys without limits of their own, whose account has none either, for each model and region' },
+  ),
 });
 
 export const EndedSession = Type.Object({ object: Type.Literal('session'), deleted: Type.Literal(true) });
