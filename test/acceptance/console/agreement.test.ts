@@ -281,6 +281,125 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
   });
 });
 
+describeInBrowser('times', () => {
+  it('are those of the browser, or of the zone that was chosen last, also in sheets', async () => {
+    await using opened = await openPage(browser, { timezoneId: 'Africa/Nairobi' });
+    const { page } = opened;
+    await signIn(page, bed.address, KEY, '/requests');
+    await page.getByRole('columnheader', { name: 'Time (Africa/Nairobi)' }).waitFor();
+    await page.locator('tbody .row-button').first().click();
+    await page
+      .getByRole('dialog', { name: 'Request' })
+      .getByText(/Africa\/Nairobi$/)
+      .waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByLabel('Time zone').selectOption('Asia/Tokyo');
+    await page.getByRole('columnheader', { name: 'Time (Asia/Tokyo)' }).waitFor();
+    // Another visit, and a page without a choice of the zone.
+    await page.goto(`${bed.address}/console/requests`);
+    await page.getByRole('columnheader', { name: 'Time (Asia/Tokyo)' }).waitFor();
+    await page.goto(`${bed.address}/console/keys`);
+    await page.getByRole('button', { name: 'member', exact: true }).click();
+    await page
+      .getByRole('dialog', { name: 'member' })
+      .getByText(/Asia\/Tokyo$/)
+      .first()
+      .waitFor();
+  });
+});
+
+describeInBrowser('a request that failed', () => {
+  it('says what the client was told', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, bed.address, member, '/requests?status=4xx');
+    await page.locator('tbody .row-button').first().click();
+    const sheet = page.getByRole('dialog', { name: 'Request' });
+    await sheet.getByText("The model 'acme/none' does not exist.").waitFor();
+    await sheet.getByText('404 Client error').waitFor();
+  });
+});
+
+describeInBrowser('a key', () => {
+  it('is renamed, given other rights, and shows the limits that hold', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    const made = await bed.post('/v1/admin/keys', { account: team, name: 'old name' });
+    const { id } = (await made.json()) as { id: string };
+    await signIn(page, bed.address, KEY, `/keys?key=${id}`);
+    const sheet = page.getByRole('dialog', { name: 'old name' });
+    await sheet.getByText('Empty: the default, 600 (chat, transcription), 1,200 (embeddings, rerank).').waitFor();
+    await sheet.getByLabel('Name').fill('new name');
+    await sheet.getByText('Read-only').click();
+    await sheet.getByRole('textbox', { name: 'Models' }).fill('acme/*');
+    await sheet.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByRole('heading', { name: 'new name', exact: true }).waitFor();
+    const { data } = await json<{ data: { id: string; name: string; scopes: string[]; allowed_models: string[] }[] }>(
+      `/v1/admin/keys?search=${id}`,
+    );
+    expect(data).toMatchObject([{ name: 'new name', scopes: ['models', 'usage'], allowed_models: ['acme/*'] }]);
+  });
+});
+
+describeInBrowser('a model that runs a request', () => {
+  it('is unloaded after a question, and says what it waits for', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    let status = 'ready';
+    const running = (engine: { model: string }) =>
+      engine.model === LOCAL ? { ...engine, status, in_flight: status === 'cold' ? 0 : 1 } : engine;
+    await page.route('**/v1/events*', (route) => route.abort());
+    await page.route('**/v1/admin/engines', async (route) => {
+      const { data, ...list } = (await (await route.fetch()).json()) as { data: { model: string }[] };
+      await route.fulfill({ json: { ...list, data: data.map(running) } });
+    });
+    await page.route('**/v1/admin/models/unload', async (route) => {
+      status = 'unloading';
+      const { data } = await json<{ data: { model: string }[] }>('/v1/admin/engines');
+      await route.fulfill({ json: data.filter(({ model }) => model === LOCAL).map(running)[0] });
+    });
+    await signIn(page, bed.address, KEY, '/engines');
+    const row = page.getByRole('row').filter({ hasText: LOCAL });
+    await row.getByRole('button', { name: 'Unload' }).click();
+    const question = page.getByRole('dialog', { name: `Unload ${LOCAL}` });
+    await question.getByText('1 request is running. It ends first').waitFor();
+    await question.getByRole('button', { name: 'Unload' }).click();
+    await row.getByText('Unloading, 1 running').waitFor();
+    status = 'cold';
+    await page.getByText(`${LOCAL} is unloaded.`).waitFor();
+    await row.getByText('Not loaded').waitFor();
+  });
+
+  it('says why weights could not be fetched', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    const REMOTE = 'baai/bge-small-en-v1.5';
+    await signIn(page, bed.address, KEY, '/engines');
+    const row = page.getByRole('row').filter({ hasText: REMOTE });
+    await row.getByRole('button', { name: 'Fetch weights' }).click();
+    await page.getByText(`${REMOTE} could not be fetched: `).waitFor();
+  });
+});
+
+describeInBrowser('the playground', () => {
+  it('sends with Enter on request, and keeps the model that was chosen', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    await signIn(page, bed.address, KEY, '/playground');
+    await page.getByText('Requests are billed to account default.').waitFor();
+    await page.getByLabel('Model', { exact: true }).selectOption(CHAT);
+    await page.goto(`${bed.address}/console/playground`);
+    await expect.poll(() => page.getByLabel('Model', { exact: true }).inputValue()).toBe(CHAT);
+    const message = page.getByLabel('Message', { exact: true });
+    await message.fill('Hello');
+    await message.press('Enter');
+    expect(await message.inputValue()).toBe('Hello\n');
+    await page.getByLabel(/^Enter sends/).check();
+    await message.press('Enter');
+    await page.locator('.stats').waitFor();
+  });
+});
+
 describeInBrowser('an operator with another account chosen', () => {
   it('uploads, chats and is told whose bill it is', async () => {
     await using opened = await openPage(browser);

@@ -50,7 +50,12 @@ export function AccountFields({ draft, onChange, error }: AccountFieldsProps) {
   const { accounts } = texts;
   return (
     <>
-      <LimitFields limits={draft.limits} onChange={(limits) => onChange({ ...draft, limits })} error={error} />
+      <LimitFields
+        ofAccount
+        limits={draft.limits}
+        onChange={(limits) => onChange({ ...draft, limits })}
+        error={error}
+      />
       <TextField
         label={accounts.weight}
         hint={accounts.weightHint}

@@ -4,7 +4,7 @@ import { useNow } from '../../address/range.ts';
 import { href } from '../../address/router.ts';
 import { exactTime } from '../../address/zone.ts';
 import { call } from '../../api/client.ts';
-import { keysPath } from '../../api/queries.ts';
+import { keysPath, useAccount } from '../../api/queries.ts';
 import { queryClient } from '../../api/query.ts';
 import { useSession } from '../../api/session.ts';
 import type { Key, NewKey } from '../../api/types.ts';
@@ -19,8 +19,8 @@ import { Modal, Sheet } from '../../components/overlay.tsx';
 import { ago } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { BudgetMeter, Spend } from '../spend/spend.tsx';
+import { draftOf, draftToWire, KEY_DRAFT_FIELDS, type KeyDraft, KeyFields } from './key-fields.tsx';
 import { KeyRights, KeyStatus, keyState } from './key-parts.tsx';
-import { KEY_LIMIT_FIELDS, KeyLimitFields, type KeyLimits, keyLimitsOf, keyLimitsToWire } from './limit-fields.tsx';
 
 export interface KeyDetailProps {
   keyRecord: Key;
@@ -32,18 +32,19 @@ export interface KeyDetailProps {
 export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDetailProps) {
   const admin = isOperator(useSession());
   const now = Math.max(useNow(), Date.now());
-  const [limits, setLimits] = useState<KeyLimits>(keyLimitsOf(key));
+  const account = useAccount(key.account_id);
+  const [draft, setDraft] = useState<KeyDraft>(draftOf(key));
   const [asking, setAsking] = useState<'revoke' | 'rotate'>();
   const active = keyState(key, now) === 'active';
-  const changed = JSON.stringify(limits) !== JSON.stringify(keyLimitsOf(key));
+  const changed = JSON.stringify(draft) !== JSON.stringify(draftOf(key));
   const path = `${keysPath(admin)}/${key.id}`;
 
-  const { error, save } = useSave<KeyLimits>({
-    fields: KEY_LIMIT_FIELDS,
-    show: setLimits,
+  const { error, save } = useSave<KeyDraft>({
+    fields: KEY_DRAFT_FIELDS,
+    show: setDraft,
     saved: texts.keys.saved(key.name),
-    async write(draft) {
-      await call(path, { method: 'POST', body: keyLimitsToWire(draft) });
+    async write(next) {
+      await call(path, { method: 'POST', body: draftToWire(next) });
       await queryClient.invalidateQueries({ queryKey: ['keys'] });
     },
   });
@@ -64,7 +65,11 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
             <Button icon="rotate" onClick={() => setAsking('rotate')}>
               {texts.keys.rotate}
             </Button>
-            <Button tone="primary" disabled={!changed} onClick={() => save(keyLimitsOf(key), limits)}>
+            <Button
+              tone="primary"
+              disabled={!changed || draft.name.trim() === ''}
+              onClick={() => save(draftOf(key), draft)}
+            >
               {texts.common.save}
             </Button>
           </>
@@ -81,18 +86,14 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
                 {key.prefix}…
               </span>,
             ],
-            [
-              columns.used,
-              key.last_used_at === null
-                ? texts.common.never
-                : `${ago(key.last_used_at, now)}, ${exactTime(key.last_used_at)}`,
-            ],
+            [columns.used, key.last_used_at === null ? texts.common.never : ago(key.last_used_at, now)],
             [texts.keys.createdAt, exactTime(key.created_at)],
             [texts.keys.expiry, key.expires_at === null ? texts.common.never : exactTime(key.expires_at)],
-            [columns.scopes, <KeyRights key="rights" keyRecord={key} />],
-            [texts.keys.models, list(key.allowed_models)],
-            [texts.keys.regions, list(key.allowed_regions)],
+            !active && [columns.scopes, <KeyRights key="rights" keyRecord={key} />],
+            !active && [texts.keys.models, list(key.allowed_models)],
+            !active && [texts.keys.regions, list(key.allowed_regions)],
             [texts.keys.addresses, list(key.allowed_addresses)],
+            account !== undefined && [columns.account, account.name],
             [columns.spend, <Spend key="spend" spend={spend} budget={budget} />],
           ]}
         />
@@ -108,7 +109,7 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
             {texts.keys.changesOf}
           </LinkButton>
         </div>
-        {active && <KeyLimitFields limits={limits} onChange={setLimits} error={error} />}
+        {active && <KeyFields draft={draft} onChange={setDraft} error={error} account={account} />}
       </div>
       {asking === 'revoke' && (
         <RevokeKey keyRecord={key} path={path} onClose={() => setAsking(undefined)} onDone={onClose} />

@@ -32,7 +32,8 @@ export function KeyRights({ keyRecord: { scopes } }: { keyRecord: Pick<Key, 'sco
         <Badge tone="info">{texts.keys.admin}</Badge>
       </span>
     );
-  if (DEFAULT_SCOPES.every((scope) => scopes.includes(scope))) return <span title={names}>{texts.keys.allScopes}</span>;
+  if (DEFAULT_SCOPES.length === scopes.length && DEFAULT_SCOPES.every((scope) => scopes.includes(scope)))
+    return <span title={names}>{texts.keys.allScopes}</span>;
   if (scopes.every((scope) => READ_SCOPES.includes(scope))) return <span title={names}>{texts.keys.readOnly}</span>;
   return (
     <span class="truncate" title={names}>

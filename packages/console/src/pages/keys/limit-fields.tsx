@@ -1,11 +1,13 @@
 import type { ApiFailure } from '../../api/client.ts';
-import type { Key } from '../../api/types.ts';
+import { useSession } from '../../api/session.ts';
+import type { Account, Key, Session } from '../../api/types.ts';
 import { optionsOf, Segments } from '../../components/choices.tsx';
 import { TextField } from '../../components/fields.tsx';
 import { errorAt } from '../../components/form.tsx';
+import { full, money } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
 
-/** Numbers as people type them; empty means no limit. */
+/** Numbers as people type them; empty means that others hold: those of the account, or the defaults. */
 export interface Limits {
   rpm: string;
   tpm: string;
@@ -55,16 +57,50 @@ export interface LimitFieldsProps<L extends Limits> {
   limits: L;
   onChange: (limits: L) => void;
   error?: ApiFailure | undefined;
+  /** Of a key: its account, whose limits hold too. */
+  account?: Account | undefined;
+  /** The limits of an account itself: totals over its keys. */
+  ofAccount?: boolean;
 }
 
-export function LimitFields<L extends Limits>({ limits, onChange, error }: LimitFieldsProps<L>) {
+/** The defaults of kinds of models, those with the same together: "600 (chat, transcription), 1,200 (embeddings, rerank)". */
+function defaultsText(limits: Session['default_limits'], field: 'rpm' | 'tpm'): string {
+  const kinds = new Map<number, string[]>();
+  for (const modality of ['chat', 'audio', 'embedding', 'rerank'] as const) {
+    const value = limits[modality][field];
+    kinds.set(value, [...(kinds.get(value) ?? []), texts.modalities[modality].toLowerCase()]);
+  }
+  return [...kinds].map(([value, names]) => `${full(value)} (${names.join(', ')})`).join(', ');
+}
+
+/** What holds while a field is empty. */
+function useEmptyHint(account: Account | undefined, isTotal: boolean) {
+  const { default_limits: defaults } = useSession();
+  return (wireName: (typeof LIMIT_FIELDS)[number]): string => {
+    const ofAccount = account?.[wireName] ?? null;
+    if (ofAccount !== null) {
+      const text = wireName === 'monthly_budget_usd' ? money(ofAccount) : full(ofAccount);
+      return texts.keys.emptyOfAccount(text);
+    }
+    if (wireName === 'rpm' || wireName === 'tpm') {
+      const values = defaultsText(defaults, wireName);
+      return isTotal ? texts.keys.emptyTotal(values) : texts.keys.emptyDefault(values);
+    }
+    const concurrency = wireName === 'concurrency' && !isTotal ? defaults.concurrency : null;
+    return concurrency === null ? texts.keys.emptyNone : texts.keys.emptyDefault(full(concurrency));
+  };
+}
+
+export function LimitFields<L extends Limits>(props: LimitFieldsProps<L>) {
+  const { limits, onChange, error, account, ofAccount = false } = props;
+  const emptyHint = useEmptyHint(account, ofAccount);
   const field = (name: keyof Limits, label: string, wireName: (typeof LIMIT_FIELDS)[number], step: string) => (
     <TextField
       label={label}
       type="number"
       min={step === '1' ? 1 : 0}
       step={step}
-      placeholder={texts.common.noLimit}
+      hint={emptyHint(wireName)}
       error={errorAt(error, wireName)}
       value={limits[name]}
       onValue={(value) => onChange({ ...limits, [name]: value })}

@@ -65,7 +65,14 @@ export function Charts({ range, usage, performance, latency }: ChartsProps) {
       <ChartCard {...common} title={overview.requestsOverTime} series={requests.outcomes} format={compact} />
       <ChartCard {...common} title={overview.tokensOverTime} series={byModel.tokens} format={compact} filter="model" />
       <ChartCard {...common} {...DURATIONS} title={ofKind(overview.latencyOverTime)} series={requests.latency} />
-      <ChartCard {...common} {...DURATIONS} title={ofKind(overview.firstTokenOverTime)} series={requests.firstToken} />
+      {latency.report.totals.first_token_ms !== null && (
+        <ChartCard
+          {...common}
+          {...DURATIONS}
+          title={ofKind(overview.firstTokenOverTime)}
+          series={requests.firstToken}
+        />
+      )}
     </>
   );
 }
