@@ -117,7 +117,15 @@ describe('requests', () => {
   it('are refused by name when an input is too long', async () => {
     const long = openai.embeddings.create({ model: OTHER, input: ['short', 'word '.repeat(5000)] });
     await expect(long).rejects.toMatchObject({ status: 422, code: 'context_length_exceeded', param: 'input[1]' });
-    await expect(long).rejects.toThrow(/5002.*4096/);
+    await expect(long).rejects.toThrow(/4096.*5002/);
+  });
+
+  it('are refused under the name of the field that was sent, in the words of OpenAI', async () => {
+    const long = openai.embeddings.create({ model: OTHER, input: 'word '.repeat(5000) });
+    await expect(long).rejects.toMatchObject({ status: 422, param: 'input' });
+    await expect(long).rejects.toThrow(
+      "This model's maximum context length is 4096 tokens. However, your messages resulted in 5002 tokens. Shorten 'input' or split it.",
+    );
   });
 
   it('are refused before anyone reads them when an input has millions of characters', async () => {

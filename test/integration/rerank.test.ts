@@ -30,6 +30,15 @@ describe('rerank through an upstream', () => {
     expect(best.results).toEqual(all.results.slice(0, 1));
   });
 
+  it("says which version of Cohere's API it answered", async () => {
+    for (const version of ['1', '2']) {
+      const answer = await bed.post(`/v${version}/rerank`, { model: MODEL, query: 'one', documents: ['one'] });
+      expect(await answer.json()).toMatchObject({
+        meta: { api_version: { version }, billed_units: { search_units: 1 } },
+      });
+    }
+  });
+
   it('has the same results in the shape of Voyage', async () => {
     const body = { model: MODEL, query: 'one two', documents: ['one two', 'three'], return_documents: true };
     const response = await bed.post('/v1/rerank', body);

@@ -64,7 +64,11 @@ describe('what a response continues', () => {
     await expect(create({ input: references })).rejects.toMatchObject(refused('input'));
 
     await client.responses.delete(turns[0]?.id ?? '');
-    await expect(create(continued)).rejects.toMatchObject({ status: 404, code: 'response_not_found' });
+    await expect(create(continued)).rejects.toMatchObject({
+      status: 400,
+      code: 'previous_response_not_found',
+      param: 'previous_response_id',
+    });
   });
 });
 
@@ -84,7 +88,7 @@ describe('a stored response', () => {
     expect(await status(other.responses.inputItems.list(created.id))).toBe(404);
     expect(await status(other.responses.delete(created.id))).toBe(404);
     expect(await status(other.responses.create({ model: CHAT, input: 'x', previous_response_id: created.id }))).toBe(
-      404,
+      400,
     );
     expect(
       await status(
@@ -133,7 +137,7 @@ describe('a stored response', () => {
     expect(sent(1)?.[0]).toEqual({ role: 'system', content: 'Two.' });
     await openai.responses.delete(first.id);
     expect(await status(openai.responses.create({ model: CHAT, previous_response_id: second.id, input: 'x' }))).toBe(
-      404,
+      400,
     );
   });
 

@@ -103,6 +103,12 @@ export const errors = {
       `There is no response '${shown(id)}'. It was not stored, was deleted or has expired.`,
       { field },
     ),
+  previousResponseNotFound: (id: string) =>
+    new ApiError(
+      'previous_response_not_found',
+      `There is no response '${shown(id)}' to continue. It was not stored, was deleted or has expired.`,
+      { field: ['previousResponseId'] },
+    ),
   conversationNotFound: (id: string) =>
     new ApiError('conversation_not_found', `There is no conversation '${shown(id)}'. It was deleted or has expired.`, {
       field: ['conversation'],
@@ -137,11 +143,19 @@ export const errors = {
       'body_too_large',
       `The request body is larger than the limit of ${limitBytes} bytes. Send less at once, or large files to /v1/files.`,
     ),
-  contextTooLong: (field: Field, tokens: number, limit: number) =>
+  /** In OpenAI's words, by which clients know that they must shorten a conversation. */
+  contextTooLong: (field: Field, tokens: number | string, limit: number) =>
     new ApiError(
       'context_length_exceeded',
-      fieldText`${quoted(field)} has ${tokens} tokens, but this model takes at most ${limit}. Shorten it or split it.`,
+      fieldText`This model's maximum context length is ${limit} tokens. However, your messages resulted in ${tokens} tokens. Shorten ${quoted(field)} or split it.`,
       { field },
+    ),
+  /** The prompt alone would fit. Also in OpenAI's words. */
+  answerTooLong: ({ promptTokens, maxTokens, limit }: { promptTokens: number; maxTokens: number; limit: number }) =>
+    new ApiError(
+      'context_length_exceeded',
+      fieldText`This model's maximum context length is ${limit} tokens. However, you requested ${promptTokens + maxTokens} tokens (${promptTokens} in the messages, ${maxTokens} in the completion). Set ${['maxTokens']} to at most ${limit - promptTokens} or shorten the prompt.`,
+      { field: ['maxTokens'] },
     ),
   historyTooLong: (field: Field, limitBytes: number) =>
     new ApiError(
@@ -150,12 +164,7 @@ export const errors = {
       { field },
     ),
   /** Without the exact number of tokens, for texts that are refused before they are counted. */
-  contextFarTooLong: (field: Field, limit: number) =>
-    new ApiError(
-      'context_length_exceeded',
-      fieldText`${quoted(field)} has more than ${limit} tokens, but this model takes at most ${limit}. Shorten it or split it.`,
-      { field },
-    ),
+  contextFarTooLong: (field: Field, limit: number) => errors.contextTooLong(field, `more than ${limit}`, limit),
   tooManyInputs: (field: Field, count: number, limit: number) =>
     new ApiError(
       'too_many_inputs',

@@ -3,6 +3,7 @@ export const KINDS = {
   invalid_json: { status: 400, type: 'invalid_request_error' },
   invalid_parameter: { status: 400, type: 'invalid_request_error' },
   missing_parameter: { status: 400, type: 'invalid_request_error' },
+  previous_response_not_found: { status: 400, type: 'invalid_request_error' },
   unsupported_purpose: { status: 400, type: 'invalid_request_error' },
   missing_api_key: { status: 401, type: 'authentication_error' },
   invalid_api_key: { status: 401, type: 'authentication_error' },

@@ -27,7 +27,7 @@ describe('outputBudget', () => {
       expect.objectContaining({
         status: 422,
         param: 'maxTokens',
-        message: expect.stringMatching(/1949.*100.*2048.*1948/),
+        message: expect.stringMatching(/2048.*2049.*100 in.*1949 in.*1948/),
       }),
     );
   });

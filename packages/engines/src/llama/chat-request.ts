@@ -144,16 +144,10 @@ export interface TokenBudget {
 /** How many tokens may be generated. Throws if they cannot fit into the context. */
 export function outputBudget({ field, promptTokens, contextLength, maxOutputTokens, maxTokens }: TokenBudget): number {
   const room = contextLength - promptTokens;
-  if (room < 1) throw errors.contextTooLong(field, promptTokens, contextLength - 1);
+  if (room < 1) throw errors.contextTooLong(field, promptTokens, contextLength);
   const most = Math.min(room, maxOutputTokens ?? room);
   if (maxTokens === undefined) return most;
-  if (maxTokens > room) {
-    throw new ApiError(
-      'context_length_exceeded',
-      fieldText`${MAX_TOKENS} is ${maxTokens} and the prompt has ${promptTokens} tokens, but the context of this model holds ${contextLength}. Ask for at most ${room} or shorten the prompt.`,
-      { field: MAX_TOKENS },
-    );
-  }
+  if (maxTokens > room) throw errors.answerTooLong({ promptTokens, maxTokens, limit: contextLength });
   if (maxTokens > most) {
     throw new ApiError(
       'context_length_exceeded',

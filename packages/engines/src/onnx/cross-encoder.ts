@@ -1,5 +1,6 @@
 import type { RerankCapability } from '@baobab/core/engine/engine.ts';
-import { errors } from '@baobab/core/errors/errors.ts';
+import { ApiError } from '@baobab/core/errors/api-error.ts';
+import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
 import type { Batcher } from './batching/batcher.ts';
 import { joined, mapInSlices } from './encoder.ts';
 import type { EncoderSequence } from './session.ts';
@@ -15,6 +16,7 @@ export interface CrossEncoderDependencies {
 
 /** A query may fill the context up to this share; the rest belongs to the document. */
 const QUERY_SHARE = 0.75;
+const QUERY: FieldPath = ['query'];
 
 /** Query and document are read together; the score is the sigmoid of the model's one logit. */
 export function createCrossEncoder(dependencies: CrossEncoderDependencies): RerankCapability {
@@ -26,7 +28,13 @@ export function createCrossEncoder(dependencies: CrossEncoderDependencies): Rera
   return {
     async rerank({ query, documents }, context) {
       const queryIds = encode(query);
-      if (queryIds.length > queryLimit) throw errors.contextTooLong(['query'], queryIds.length, queryLimit);
+      if (queryIds.length > queryLimit) {
+        throw new ApiError(
+          'context_length_exceeded',
+          fieldText`${QUERY} has ${queryIds.length} tokens, but at most ${queryLimit} of the ${contextLength} that this model reads at once may be the query. Shorten it.`,
+          { field: QUERY },
+        );
+      }
       const head = joined(before, queryIds, between);
       const sequences: EncoderSequence[] = [];
       const documentOf: number[] = [];

@@ -19,6 +19,9 @@ function biasOf(bias: Readonly<Record<string, number>>): ReadonlyMap<number, num
 }
 
 export function samplingOf(body: SamplingBody): SamplingOptions {
+  if (body.stream_options && !body.stream) {
+    throw errors.invalidParameter('stream_options', "'stream_options' is only accepted when 'stream' is true.");
+  }
   return {
     maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
     temperature: body.temperature ?? undefined,
@@ -54,10 +57,18 @@ const GENERATION_FIELDS: FieldNames = {
   'format.schema': 'response_format.json_schema.schema',
   'tools.*.parameters': 'tools.*.function.parameters',
 };
-const NEWER_FIELDS: FieldNames = { ...GENERATION_FIELDS, maxTokens: 'max_completion_tokens' };
 
-/** Clients know the limit of an answer by two names: errors use the one that was sent. */
-export const generationFieldNames = (body: unknown): FieldNames =>
-  typeof body === 'object' && body !== null && 'max_completion_tokens' in body && body.max_completion_tokens
-    ? NEWER_FIELDS
-    : GENERATION_FIELDS;
+interface SentNames {
+  max_completion_tokens?: unknown;
+  response_format?: { type?: unknown } | null;
+}
+
+/** Some fields have two names: errors use the one that was sent. */
+export function generationFieldNames(body: unknown): FieldNames {
+  const { max_completion_tokens: limit, response_format: format } = (body ?? {}) as SentNames;
+  return {
+    ...GENERATION_FIELDS,
+    ...(limit ? { maxTokens: 'max_completion_tokens' } : undefined),
+    ...(format?.type === 'json_object' && { 'format.schema': 'response_format.schema' }),
+  };
+}

@@ -34,6 +34,14 @@ export const samplingFields = {
   user: optional(label(), 'Accepted and ignored'),
 };
 
+/** A rule between fields, in the words of a schema. */
+export const STREAM_OPTIONS_RULE = {
+  anyOf: [
+    { properties: { stream_options: { const: null } } },
+    { required: ['stream'], properties: { stream: { const: true } } },
+  ],
+};
+
 const sampling = Type.Object(samplingFields);
 /** What a sampler needs of a body. */
 export type SamplingBody = Static<typeof sampling> & {

@@ -119,13 +119,12 @@ export function createResponses(dependencies: ResponsesDependencies): ResponsesS
       const limits = { responses: MAX_CHAIN, bytes: settings.maxHistoryBytes };
       const chain = await reads.run(accountId, () => responses.chain(accountId, id, limits));
       const last = chain.at(-1);
-      if (last === undefined || last.expiresAt <= clock.now())
-        throw errors.responseNotFound(id, ['previousResponseId']);
+      if (last === undefined || last.expiresAt <= clock.now()) throw errors.previousResponseNotFound(id);
       const missing = chain[0]?.previousId;
       if (missing) {
         if (await service.find(accountId, missing)) throw errors.historyTooLong(['previousResponseId'], limits.bytes);
         throw new ApiError(
-          'response_not_found',
+          'previous_response_not_found',
           `The response '${id}' continues '${missing}', which was deleted or has expired.`,
           { field: ['previousResponseId'] },
         );

@@ -54,7 +54,7 @@ export type ErrorWords = Partial<
     | 'beforeTokens'
     /** The prompt may fit, but not the answer that was asked for. */
     | 'tooMuchOutput'
-    /** The tokens of the answer that was asked for, then those of the prompt. */
+    /** The groups `output`, the tokens of the answer that was asked for, and `input`, those of the prompt. */
     | 'bothParts'
     | 'tooManyInputs'
     /** What the model wrote does not follow the format of its template. */

@@ -20,6 +20,7 @@ export const openai: Dialect = {
     tooLong:
       /maximum (?:context|model) length|context[ _](?:length|size|window)|exceeds? (?:the )?(?:maximum|limit).*tokens/,
     beforeLimit: /maximum (?:context|model) length (?:is|of)/,
+    bothParts: /\((?<input>\d+) in (?:the messages|your prompt)[,;] (?<output>\d+) (?:in|for) the completion\)/,
     beforeTokens: /requested(?! \d+ output)|resulted in|prompt has/,
   },
   health: MODELS,

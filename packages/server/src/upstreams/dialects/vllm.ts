@@ -23,7 +23,8 @@ export const vllm: Dialect = {
     beforeTokens: /contains(?! at least)|your request has/,
     tooMuchOutput: /^'?max_(?:completion_)?tokens\b.* (?:too large|cannot be greater than)/,
     // Newer versions count both parts: the prompt may fit by itself.
-    bothParts: /requested (\d+) output tokens and your prompt contains (?:at least )?(\d+) input tokens/,
+    bothParts:
+      /requested (?<output>\d+) output tokens and your prompt contains (?:at least )?(?<input>\d+) input tokens/,
     // Older versions, with 400.
     unfit: /does not support .+ API$/,
     noImages: /does not support multimodal|not a multimodal model/,

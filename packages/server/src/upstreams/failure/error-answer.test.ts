@@ -76,7 +76,7 @@ describe('context errors of the upstreams', () => {
       },
     ],
     [
-      'Baobab',
+      'an older Baobab',
       422,
       {
         error: {
@@ -91,8 +91,9 @@ describe('context errors of the upstreams', () => {
     const { kind, apiError } = failed(status, body);
     expect(kind).toBe('rejected');
     expect([apiError.status, apiError.code, apiError.param]).toEqual([422, 'context_length_exceeded', 'messages']);
-    expect(apiError.message).toContain('5000 tokens');
-    expect(apiError.message).toContain('4096');
+    expect(apiError.message).toBe(
+      "This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 tokens. Shorten 'messages' or split it.",
+    );
   });
 
   it("reads llama-server's 500 for an embedding over its batch", () => {
@@ -131,12 +132,23 @@ describe('context errors of the upstreams', () => {
     expect(apiError.message).toContain('2048 tokens');
   });
 
+  it.each([
+    "This model's maximum context length is 4097 tokens. However, you requested 4200 tokens (200 in the messages, 4000 in the completion). Please reduce the length of the messages or completion.",
+    "This model's maximum context length is 4097 tokens, however you requested 4200 tokens (200 in your prompt; 4000 for the completion). Please reduce your prompt; or completion length.",
+  ])('names the limit of the answer with the numbers of OpenAI: %s', (message) => {
+    const { apiError } = vllm(message);
+    expect(apiError.param).toBe('maxTokens');
+    expect(apiError.message).toBe(
+      "This model's maximum context length is 4097 tokens. However, you requested 4200 tokens (200 in the messages, 4000 in the completion). Set 'maxTokens' to at most 3897 or shorten the prompt.",
+    );
+  });
+
   it("reads newer vLLM's count of the prompt, unless it stopped counting", () => {
     const text = (prompt: string) =>
       `This model's maximum context length is 512 tokens. However, you requested 0 output tokens and your prompt contains ${prompt} input tokens, for a total of ${prompt} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`;
-    expect(vllm(text('700')).apiError.message).toContain('has 700 tokens');
+    expect(vllm(text('700')).apiError.message).toContain('resulted in 700 tokens');
     const { message, param } = vllm(text('at least 513')).apiError;
-    expect([param, message]).toEqual(['messages', expect.stringContaining('longer than the 512 tokens')]);
+    expect([param, message]).toEqual(['messages', expect.stringContaining('more than 512 tokens')]);
     expect(message).not.toContain('513');
   });
 

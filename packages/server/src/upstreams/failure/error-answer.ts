@@ -113,9 +113,10 @@ function contextError(error: UpstreamError, request: RefusedRequest): ApiError {
     inTokens ? count(Number(pattern.exec(error.message)?.[1] ?? Number.NaN)) : undefined;
   const limit = error.limit ?? numberIn(LIMIT) ?? request.contextLength;
   const tokens = error.tokens ?? numberIn(TOKENS);
-  const [, output, input] = BOTH_PARTS.exec(error.message) ?? [];
-  const promptFits = Number(output) > 0 && Number(input) < limit;
-  if (promptFits || TOO_MUCH_OUTPUT.test(error.message)) {
+  const { output, input } = BOTH_PARTS.exec(error.message)?.groups ?? {};
+  const [promptTokens, maxTokens] = [Number(input), Number(output)];
+  if (maxTokens > 0 && promptTokens < limit) return errors.answerTooLong({ promptTokens, maxTokens, limit });
+  if (TOO_MUCH_OUTPUT.test(error.message)) {
     return new ApiError(
       'context_length_exceeded',
       fieldText`The prompt and ${MAX_TOKENS} together must fit into the ${limit} tokens of this model.`,
@@ -124,11 +125,7 @@ function contextError(error: UpstreamError, request: RefusedRequest): ApiError {
   }
   const field = exactField(request.field, error.param);
   if (tokens !== undefined && tokens > limit) return errors.contextTooLong(field, tokens, limit);
-  return new ApiError(
-    'context_length_exceeded',
-    fieldText`${field} is longer than the ${limit} tokens that this model takes. Shorten it or split it.`,
-    { field },
-  );
+  return errors.contextFarTooLong(field, limit);
 }
 
 /** Another Baobab names the input or message that is too long: `input[3]` makes `['inputs']` more exact. */

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
 import { anyMembers, label, listOf, shortText, text } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
-import { StoppedBy, samplingFields, Usage } from '../../generation/schema.ts';
+import { STREAM_OPTIONS_RULE, StoppedBy, samplingFields, Usage } from '../../generation/schema.ts';
 
 const TextPart = Type.Object({ type: Type.Literal('text'), text: text() });
 const ImagePart = Type.Object({
@@ -130,6 +130,7 @@ const betweenFields = {
         { required: ['logprobs'], properties: { logprobs: { const: true } } },
       ],
     },
+    STREAM_OPTIONS_RULE,
     {
       anyOf: [
         { properties: { tool_choice: { enum: ['none', 'auto', null] } } },

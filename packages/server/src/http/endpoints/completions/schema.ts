@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox';
 import { shortText, text, tokenIds } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
-import { StoppedBy, samplingFields, Usage } from '../../generation/schema.ts';
+import { STREAM_OPTIONS_RULE, StoppedBy, samplingFields, Usage } from '../../generation/schema.ts';
 
-export const CompletionRequest = Type.Object({
+const completionFields = {
   model: shortText({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
   prompt: Type.Union([text(), Type.Array(text(), { minItems: 1, documented: { maxItems: 1 } }), tokenIds], {
     description: 'One prompt: a text, a list of one text, or token ids',
@@ -17,7 +17,9 @@ export const CompletionRequest = Type.Object({
   echo: optional(Type.Boolean(), 'Not supported'),
   suffix: optional(text(), 'Not supported'),
   best_of: optional(Type.Integer({ minimum: 1 }), 'Not supported above `n`'),
-});
+};
+
+export const CompletionRequest = Type.Object(completionFields, { documented: STREAM_OPTIONS_RULE });
 
 export type CompletionBody = Static<typeof CompletionRequest>;
 

@@ -4,6 +4,7 @@ import type { Static } from 'typebox';
 import type { InferenceCall } from '../../../inference/call.ts';
 import type { EmbeddingCommand, EmbeddingsService } from '../../../inference/embeddings.ts';
 import { inferenceErrors } from '../../answer/error-answer.ts';
+import type { FieldNames } from '../../answer/field-names.ts';
 import { sendBody } from '../../answer/streamed-answer.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { MAX_FLOAT_BYTES, writeFloats } from './float-text.ts';
@@ -13,10 +14,14 @@ type EmbeddingBody = Static<typeof EmbeddingRequest>;
 type Input = EmbeddingBody['input'];
 type Item = Exclude<Input, string>[number];
 
+const MANY_INPUTS: FieldNames = { inputs: 'input' };
+const ONE_INPUT: FieldNames = { 'inputs.*': 'input', inputs: 'input' };
+
+const isOne = (input: Input): input is string | number[] => typeof input === 'string' || typeof input[0] === 'number';
+
 /** The wire takes one text, many texts or images, one list of token ids or many; the service always takes many. */
 function inputsOf(input: Input): EmbeddingCommand['inputs'] {
-  if (typeof input === 'string') return [input];
-  return typeof input[0] === 'number' ? [input as number[]] : (input as Exclude<Item, number>[]).map(inputOf);
+  return isOne(input) ? [input] : (input as Exclude<Item, number>[]).map(inputOf);
 }
 
 function inputOf(item: Exclude<Item, number>, index: number): EmbeddingCommand['inputs'][number] {
@@ -35,7 +40,8 @@ const commandOf = ({ model, input, dimensions }: EmbeddingBody): EmbeddingComman
 /** What the route and the lines of batches share. */
 export const embeddingEndpoint = {
   schema: EmbeddingRequest,
-  fieldNames: { inputs: 'input' },
+  fieldNames: (body: unknown): FieldNames =>
+    isOne((body as Partial<EmbeddingBody> | undefined)?.input ?? []) ? ONE_INPUT : MANY_INPUTS,
 
   /** The JSON of the answer: a string if it is short, else bytes. */
   async answer(embeddings: EmbeddingsService, call: InferenceCall, body: EmbeddingBody): Promise<string | Buffer> {

@@ -10,7 +10,13 @@ import { RerankRequest, RerankResponse } from './schema.ts';
 /** A search unit is one query with up to this many documents. */
 const DOCUMENTS_PER_SEARCH_UNIT = 100;
 
-async function answer(rerank: RerankService, call: InferenceCall, body: Static<typeof RerankRequest>) {
+/** `version`: of Cohere's API, whose clients read it in the answer. */
+async function answer(
+  rerank: RerankService,
+  call: InferenceCall,
+  body: Static<typeof RerankRequest>,
+  version: '1' | '2' = '1',
+) {
   const { model, query } = body;
   const documents = body.documents.map((each) => (typeof each === 'string' ? each : each.text));
   const { results, promptTokens } = await rerank.rerank(call, {
@@ -35,7 +41,10 @@ async function answer(rerank: RerankService, call: InferenceCall, body: Static<t
       ...(body.return_documents ? { document: documents[index] as string } : {}),
     })),
     usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
-    meta: { billed_units: { search_units: Math.ceil(documents.length / DOCUMENTS_PER_SEARCH_UNIT) } },
+    meta: {
+      api_version: { version },
+      billed_units: { search_units: Math.ceil(documents.length / DOCUMENTS_PER_SEARCH_UNIT) },
+    },
   };
 }
 
@@ -46,17 +55,21 @@ const SUMMARY = 'Rerank documents by their relevance to a query';
 
 /** Under `/v1`, and under `/v2` for Cohere's clients. */
 export const rerankRoutes: FastifyPluginAsyncTypebox<{ rerank: RerankService }> = async (server, { rerank }) => {
+  const isSecond = server.prefix === '/v2';
   server.post(
     '/rerank',
     {
       config: { operation: 'rerank.create' },
       schema: {
-        summary: server.prefix === '/v2' ? "Rerank documents, at the path of Cohere's API" : SUMMARY,
+        summary: isSecond ? "Rerank documents, at the path of Cohere's API" : SUMMARY,
         tags: ['Inference'],
         body: rerankEndpoint.schema,
         response: { 200: RerankResponse, ...inferenceErrors },
       },
     },
-    async (request, reply) => rerankEndpoint.answer(rerank, inferenceCall(request, reply, '/v1/rerank'), request.body),
+    async (request, reply) => {
+      const call = inferenceCall(request, reply, '/v1/rerank');
+      return rerankEndpoint.answer(rerank, call, request.body, isSecond ? '2' : '1');
+    },
   );
 };

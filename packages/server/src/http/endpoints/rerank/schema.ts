@@ -37,5 +37,8 @@ export const RerankResponse = Type.Object({
     { description: 'The same results in the shape of Voyage' },
   ),
   usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
-  meta: Type.Object({ billed_units: Type.Object({ search_units: Type.Integer() }) }),
+  meta: Type.Object({
+    api_version: Type.Object({ version: Type.Enum(['1', '2']) }),
+    billed_units: Type.Object({ search_units: Type.Integer() }),
+  }),
 });

@@ -19,18 +19,21 @@ export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async
   const mayReadMetrics = createMetricsAccess(settings);
   const tags = ['Operation'];
 
-  server.get(
-    '/healthz',
-    {
-      schema: {
-        summary: 'The process is alive',
-        tags,
-        security: [],
-        response: { 200: Type.Object({ status: Type.Literal('ok') }) },
+  /** Most programs ask `/health`, as other inference servers have it. */
+  for (const path of ['/healthz', '/health']) {
+    server.get(
+      path,
+      {
+        schema: {
+          summary: 'The process is alive',
+          tags,
+          security: [],
+          response: { 200: Type.Object({ status: Type.Literal('ok') }) },
+        },
       },
-    },
-    async () => ({ status: 'ok' as const }),
-  );
+      async () => ({ status: 'ok' as const }),
+    );
+  }
 
   const Readiness = Type.Object({
     status: Type.Enum(['ready', 'degraded', 'not ready']),
