@@ -269,6 +269,36 @@ async function latency(): Promise<void> {
   report.add({ name: 'added latency of one short input', value: median(http) - median(own), atMost: 2, unit: ' ms' });
 }
 
+/** Open WebUI and others send each text alone, all at once. */
+async function singly(): Promise<void> {
+  const several = passages(400, { seed: 11 });
+  const pool = new Pool(server.address, { connections: several.length });
+  const ask = async (input: string | string[]): Promise<number> => {
+    const answer = await pool.request({
+      method: 'POST',
+      path: '/v1/embeddings',
+      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: MODEL, input }),
+    });
+    await answer.body.dump({ limit: Number.POSITIVE_INFINITY });
+    return answer.statusCode;
+  };
+  const timed = async (work: () => Promise<number[]>): Promise<number> => {
+    const began = performance.now();
+    const statuses = await work();
+    const refused = statuses.filter((status) => status !== 200);
+    if (refused.length > 0) throw new Error(`${refused.length} of ${statuses.length} requests got ${refused[0]}`);
+    return performance.now() - began;
+  };
+  const ratios: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const together = await timed(async () => [await ask(several)]);
+    ratios.push(together / (await timed(() => Promise.all(several.map(ask)))));
+  }
+  await pool.destroy();
+  report.add({ name: '400 requests of one text at once / one request of 400', value: median(ratios), atLeast: 0.5 });
+}
+
 function tokenization(): void {
   const times: number[] = [];
   for (let round = 0; round < 20; round += 1) {
@@ -383,6 +413,7 @@ async function memory(): Promise<void> {
 
 await throughput();
 await latency();
+await singly();
 tokenization();
 await serialisation();
 await reading();

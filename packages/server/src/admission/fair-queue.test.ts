@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createFairQueue, type FairQueue, type QueueContext } from './fair-queue.ts';
+import { createFairQueue, type FairQueue, type QueueContext, sizeOfReading } from './fair-queue.ts';
 
 const queues: FairQueue<string>[] = [];
 // Timers of requests that still wait would fire during other tests.
@@ -42,6 +42,28 @@ function queueWithSlots({ timeoutMs = 60_000, length = 8 } = {}) {
   };
   return { queue, served, depths, enter, free, asked: () => asked };
 }
+
+describe('the length of a queue of requests that only read', () => {
+  const reading = (tokens: number) => context({ work: { tokens } });
+
+  it('is 2048 short requests where 256 long ones may wait', async () => {
+    const queue = createFairQueue<string>({
+      bound: { length: 256, sizeOf: sizeOfReading, timeoutMs: 60_000, retryAfterSeconds: () => 1 },
+    });
+    queues.push(queue);
+    const outcomes: unknown[] = [];
+    const enter = (tokens: number) =>
+      void queue.wait(reading(tokens), () => undefined).catch((error: unknown) => outcomes.push(error));
+    for (let count = 0; count < 2048; count += 1) enter(500);
+    await Promise.resolve();
+    expect([queue.waiting(), outcomes]).toEqual([2048, []]);
+    await expect(queue.wait(reading(3), () => undefined)).rejects.toMatchObject(full);
+    expect(queue.waiting()).toBe(2048);
+    queue.rejectAll(new Error('the next part'));
+    for (let count = 0; count < 256; count += 1) enter(1_000_000);
+    await expect(queue.wait(reading(500), () => undefined)).rejects.toMatchObject(full);
+  });
+});
 
 const full = { code: 'capacity_exceeded', retryAfterSeconds: 1 };
 

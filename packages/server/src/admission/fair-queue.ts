@@ -13,7 +13,10 @@ import { PRIORITY_WEIGHTS, workOf } from '@baobab/core/runtime/work.ts';
  */
 export interface FairQueueOptions extends Omit<TurnQueueOptions, 'bound'> {
   /** By default any number may wait, for as long as their signals allow. */
-  bound?: TurnQueueOptions['bound'];
+  bound?: TurnQueueOptions['bound'] & {
+    /** What a request takes of the length. 1 by default. */
+    sizeOf?: QueueSize | undefined;
+  };
   /** `work` by default. */
   counting?: Counting;
   /** Asked when a request could not proceed: does this hold for all requests with the same need (the default) or those of its account? */
@@ -22,6 +25,15 @@ export interface FairQueueOptions extends Omit<TurnQueueOptions, 'bound'> {
 }
 
 export type QueueContext = TurnContext;
+export type QueueSize = (context: QueueContext) => number;
+
+/** Of a request that only reads. Beyond them it takes one place, however much it reads. */
+const READ_TOKENS = 4_096;
+const SMALLEST_READING = 1 / 8;
+
+/** Many clients send each text alone. As many places as one request of 2048 texts needs are enough for 2048 short requests. */
+export const sizeOfReading: QueueSize = (context) =>
+  Math.min(1, Math.max(SMALLEST_READING, workOf(context) / READ_TOKENS));
 
 export interface FairQueue<T> extends TurnQueue<T> {
   /** `need`: what the request asks for, such as a region, where not all ask for the same. */
@@ -34,6 +46,8 @@ export interface FairQueue<T> extends TurnQueue<T> {
 
 interface Waiter {
   context: QueueContext;
+  /** Of the queue. */
+  size: number;
   need: string;
   arrival: number;
   older: Waiter | undefined;
@@ -69,9 +83,12 @@ class Alike {
 export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
   const { bound, counting = 'work', obstacle } = options;
   const timeoutMs = bound?.timeoutMs;
+  const sizeOf = bound?.sizeOf ?? (() => 1);
   const shared = new Share(counting);
   const batches = new Share(counting);
   const all = new Set<Waiter>();
+  /** What they take of the length. */
+  let size = 0;
   /** The requests of each key, by what they need. */
   const waiters = new Map<Share, Map<string, Alike>>();
   /** How many wait for what. */
@@ -101,6 +118,7 @@ export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
     alike.add(waiter);
     waiters.set(key, lists.set(need, alike));
     all.add(waiter);
+    size += waiter.size;
     key.changeWaiting(1);
     changeNeed(context.priority, need, 1);
     options.onDepth?.(all.size);
@@ -108,6 +126,7 @@ export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
 
   function remove(waiter: Waiter): void {
     if (!all.delete(waiter)) return;
+    size -= waiter.size;
     const { context, need } = waiter;
     const key = keyOf(context);
     const lists = waiters.get(key);
@@ -201,6 +220,7 @@ export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
       };
       const waiter: Waiter = {
         context,
+        size: sizeOf(context),
         need,
         arrival: ++arrivals,
         older: undefined,
@@ -238,7 +258,7 @@ export function createFairQueue<T>(options: FairQueueOptions): FairQueue<T> {
   return {
     async wait(context, attempt, need = '') {
       if (context.signal.aborted) throw cancellation(context.signal);
-      if (bound !== undefined && all.size >= bound.length) {
+      while (bound !== undefined && size + sizeOf(context) > bound.length) {
         const victim = victimOf(context);
         const error = errors.capacityExceeded(bound.retryAfterSeconds(), `${all.size} requests are waiting`);
         if (victim === undefined) throw error;

@@ -1,10 +1,12 @@
 import type { Priority } from '@baobab/core/engine/engine.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
-import { createFairQueue, type FairQueue, type QueueContext } from './fair-queue.ts';
+import { createFairQueue, type FairQueue, type QueueContext, type QueueSize } from './fair-queue.ts';
 
 /** Lets a bounded number of requests work at once. The others wait in a fair queue. */
 export interface SlotsOptions {
   queueLength: number;
+  /** What a request takes of the queue. 1 by default. */
+  sizeOf?: QueueSize | undefined;
   /** Undefined: as long as it takes. */
   queueTimeoutMs: number | undefined;
   clock: Clock;
@@ -34,7 +36,7 @@ export interface Slots {
 const MAX_RETRY_AFTER_SECONDS = 60;
 
 export function createSlots(options: SlotsOptions): Slots {
-  const { queueLength, queueTimeoutMs, clock, onDepth } = options;
+  const { queueLength, sizeOf, queueTimeoutMs, clock, onDepth } = options;
   /** Slots by account. */
   const held = new Map<string, number>();
   let capacity = 0;
@@ -47,6 +49,7 @@ export function createSlots(options: SlotsOptions): Slots {
   const queue: FairQueue<Permit> = createFairQueue({
     bound: {
       length: queueLength,
+      sizeOf,
       timeoutMs: queueTimeoutMs,
       retryAfterSeconds() {
         const seconds = (heldMs * (queue.waiting() + 1)) / Math.max(1, capacity) / 1000;

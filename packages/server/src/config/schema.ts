@@ -191,7 +191,11 @@ export const ConfigSchema = Type.Object(
     ),
     engines: section(
       {
-        queueLength: count(256, 'Requests that may wait for one model', 1),
+        queueLength: count(
+          256,
+          'Requests that may wait for one model; short ones for embeddings and reranking count an eighth',
+          1,
+        ),
         queueTimeoutSeconds: seconds(120, 'How long a request may wait'),
         loadTimeoutSeconds: seconds(300, 'How long a model may take to load'),
         hangTimeoutSeconds: seconds(120, 'Kill an engine process that is silent for this long while it has work'),

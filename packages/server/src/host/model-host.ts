@@ -1,8 +1,10 @@
+import type { ModelEntry } from '@baobab/core/domain/model.ts';
 import type { Layout } from '@baobab/core/engine/driver.ts';
 import type { CallContext, ComputeDevice, EngineModel } from '@baobab/core/engine/engine.ts';
 import type { EngineReport } from '@baobab/core/engine/report.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import { sizeOfReading } from '../admission/fair-queue.ts';
 import { createSlots, type Permit, type Slots } from '../admission/slots.ts';
 import type { MemoryHolder } from './memory-budget.ts';
 import { modelName } from './model.ts';
@@ -45,6 +47,9 @@ const CLOSE_GRACE_MS = 2_000;
 /** What was set aside counts until all processes of a model have loaded and show what they really take. */
 const SETTLE_MS = 5_000;
 
+/** It makes vectors or scores: the work of a request is what it reads. */
+const onlyReads = ({ modality }: ModelEntry): boolean => modality === 'embedding' || modality === 'rerank';
+
 /** One model from its first request to its last: cold, loading, ready, unloading, or unavailable for a while. */
 export class ModelHost implements MemoryHolder {
   readonly name: string;
@@ -66,6 +71,7 @@ export class ModelHost implements MemoryHolder {
     this.#lastUsedAt = clock.now();
     this.#slots = createSlots({
       queueLength: options.queueLength,
+      sizeOf: onlyReads(model.entry) ? sizeOfReading : undefined,
       queueTimeoutMs: options.queueTimeoutMs,
       clock,
       onDepth: (waiting) => metrics.queueDepth(this.name, waiting),

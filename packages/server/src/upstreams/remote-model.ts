@@ -5,6 +5,7 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { Scrub } from '@baobab/core/runtime/secret-scrubber.ts';
+import { sizeOfReading } from '../admission/fair-queue.ts';
 import { createInteractiveLoad, type InteractiveLoad } from '../admission/interactive-load.ts';
 import { createRemoteChat } from './chat/capability.ts';
 import { createRemoteEmbedding, type RemoteEmbedding } from './embedding.ts';
@@ -104,7 +105,8 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
   });
   const { members } = pool;
   const queue = options.queue ?? { length: 256, timeoutMs: 120_000 };
-  const router = new Router({ slug, contextLength, members, logger, clock, queue });
+  const sizeOf = options.task === 'embedding' || options.task === 'cross-encoder' ? sizeOfReading : undefined;
+  const router = new Router({ slug, contextLength, members, logger, clock, queue: { ...queue, sizeOf } });
   metrics.addQueue(modelName, () => router.waiting());
   const counter = createTokenCounter({ slug, contextLength, members });
 

@@ -3,7 +3,7 @@ import type { CallContext } from '@baobab/core/engine/engine.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
-import { createFairQueue, type FairQueue } from '../../admission/fair-queue.ts';
+import { createFairQueue, type FairQueue, type QueueSize } from '../../admission/fair-queue.ts';
 import { createFairShares, type FairShares } from '../../admission/fair-shares.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
 
@@ -17,7 +17,7 @@ export interface RouterDependencies {
   members(): readonly Upstream[];
   logger: Pick<Logger, 'warn'>;
   clock: Clock;
-  queue: { length: number; timeoutMs: number };
+  queue: { length: number; timeoutMs: number; sizeOf?: QueueSize | undefined };
 }
 
 type Attempt<T> = (call: UpstreamCall) => Promise<T>;
