@@ -110,6 +110,8 @@ export interface ModelEntry {
   versions: readonly ModelVersion[];
   /** Part of `baobab models pull --all-starter`. */
   starter: boolean;
+  /** For one task, such as translation: listed behind the others of its modality. */
+  specialist?: boolean | undefined;
 }
 
 /** What a request asks for. */

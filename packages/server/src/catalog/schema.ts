@@ -78,6 +78,7 @@ export const CatalogFile = Type.Object(
     dimensions: nullable(Type.Integer({ minimum: 1 })),
     truncation: Type.Boolean({ default: false }),
     starter: Type.Boolean({ default: false }),
+    specialist: Type.Optional(Type.Boolean()),
     capabilities: Type.Object(
       { tools: Type.Boolean(), jsonMode: Type.Boolean(), vision: Type.Boolean(), structuredOutput: Type.Boolean() },
       strict,

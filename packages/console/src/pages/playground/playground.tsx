@@ -29,11 +29,11 @@ export default function Playground() {
   const place = `baobab.playground.model.${mode}`;
   const named = (id: string | null) => usable.find((each) => each.id === id);
   const chosen = named(search.get('model'));
-  // The list has the recommended ones first. Which of them are loaded changes all the time.
+  // The first of the list at the first visit. Later it is kept: which of them are loaded, and so first, changes all the time.
   const model = chosen ?? named(localStorage.getItem(place)) ?? usable[0];
   useEffect(() => {
-    if (chosen) localStorage.setItem(place, chosen.id);
-  }, [place, chosen]);
+    if (model) localStorage.setItem(place, model.id);
+  }, [place, model]);
   const Part = PARTS[mode];
   return (
     <Page
