@@ -98,9 +98,10 @@ export function useModels(enabled = true) {
 
 /** Also models that cannot be served here, or that the key may not call. */
 export function useCatalog(enabled = true) {
-  const query = { status: 'all' };
+  const { id, query: ofAccount } = useWorkAccount();
+  const query = { status: 'all', ...ofAccount };
   return useQuery<List<Model>>({
-    key: ['models', query],
+    key: ['models', id, 'all'],
     fetch: (signal) => call('/v1/models', { query, signal }),
     enabled,
   });

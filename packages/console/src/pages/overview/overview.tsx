@@ -2,7 +2,7 @@ import { may } from '@baobab/core/domain/operations.ts';
 import { keptSearch, type Range, useRange } from '../../address/range.ts';
 import { href, useParameter, usePlace } from '../../address/router.ts';
 import { useLastEvent } from '../../api/events.ts';
-import { useBudgets, useModels, usePerformance, useUsage } from '../../api/queries.ts';
+import { useBudgets, useCatalog, usePerformance, useUsage } from '../../api/queries.ts';
 import { ALL_ACCOUNTS, useAccountFilter, useSession } from '../../api/session.ts';
 import type { Account, Key, Modality, Model, UsageReport } from '../../api/types.ts';
 import { type Group, groupTotals, OTHERS } from '../../charts/grouping.ts';
@@ -49,7 +49,7 @@ export default function Overview() {
   const byKey = useUsage(range, 'month', { groupBy: 'key' }, { enabled: isKnown });
   const byAccount = useUsage(range, 'month', { groupBy: 'account' }, { enabled: isKnown && account === ALL_ACCOUNTS });
   const performance = usePerformance(range, range.bucket, { enabled: isKnown });
-  const models = useModels(may(useSession(), 'models.list'));
+  const models = useCatalog(may(useSession(), 'models.list'));
   const usage = byModel.data;
   const kinds = kindsOf(usage, models.data?.data);
   const [asked, setKind] = useParameter('kind');

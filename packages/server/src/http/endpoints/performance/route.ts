@@ -46,7 +46,7 @@ export const performanceRoutes: FastifyPluginAsyncTypebox<PerformanceDependencie
     async (request, reply) => {
       const { account, time_zone: timeZone, key: keyId, modality, ...query } = request.query;
       const accountId = await chosenAccount(request, accounts, account);
-      const models = modality && catalog.list({ modality }).map(({ entry }) => entry.slug);
+      const models = modality && catalog.list({ modality, status: 'all' }).map(({ entry }) => entry.slug);
       const report = await performance.report(accountId, { ...query, models, timeZone, keyId }, reportCallerOf(reply));
       return {
         object: 'performance' as const,
