@@ -48,6 +48,17 @@ export async function composeModels(foundation: Foundation) {
     clock: systemClock,
   });
 
+  async function reload(): Promise<void> {
+    const replaced = await servedEntries(config);
+    const upstreams = allUpstreams(config);
+    secrets.add(secretsOf(upstreams));
+    await fleet.replace(replaced, upstreams);
+    await catalog.replaceEntries(replaced);
+    logger.info({ models: replaced.length }, 'read the catalog again');
+    void weights.probe(modelsWithWeights(replaced));
+  }
+  let reloading: Promise<void> = Promise.resolve();
+
   return {
     catalog,
     fleet,
@@ -58,14 +69,10 @@ export async function composeModels(foundation: Foundation) {
       void warm();
       void weights.probe(modelsWithWeights(entries));
     },
-    async reloadCatalog(): Promise<void> {
-      const replaced = await servedEntries(config);
-      const upstreams = allUpstreams(config);
-      secrets.add(secretsOf(upstreams));
-      await fleet.replace(replaced, upstreams);
-      await catalog.replaceEntries(replaced);
-      logger.info({ models: replaced.length }, 'read the catalog again');
-      void weights.probe(modelsWithWeights(replaced));
+    /** One after the other: what was read first must not replace what was read later. */
+    reloadCatalog(): Promise<void> {
+      reloading = reloading.then(reload, reload);
+      return reloading;
     },
     closeWeights: () => weights[Symbol.asyncDispose](),
   };
