@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { BatchSliceRepository, JoinQuery } from '../../packages/core/src/ports/batch-slices.ts';
-import type { BatchRepository, BatchSlice } from '../../packages/core/src/ports/batches.ts';
+import type {
+  BatchRepository,
+  BatchSlice,
+  BatchSliceRepository,
+  JoinQuery,
+} from '../../packages/core/src/ports/batches.ts';
 import { LeaseLostError } from '../../packages/core/src/ports/store-errors.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { type BatchesUnderTest, claimIds, newBatch, newSlices, owned, recordedLine } from './batches.ts';

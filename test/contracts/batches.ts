@@ -1,7 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Batch } from '../../packages/core/src/domain/batch.ts';
-import type { BatchSliceRepository } from '../../packages/core/src/ports/batch-slices.ts';
-import type { BatchClaim, BatchRepository, BatchSlice } from '../../packages/core/src/ports/batches.ts';
+import type {
+  BatchClaim,
+  BatchRepository,
+  BatchSlice,
+  BatchSliceRepository,
+} from '../../packages/core/src/ports/batches.ts';
 import { LeaseLostError } from '../../packages/core/src/ports/store-errors.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { type FilesUnderTest, storedFile } from './files.ts';

@@ -1,7 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import type { Batch } from '../../../packages/core/src/domain/batch.ts';
-import { MAX_BATCH_BYTES, MAX_BATCH_LINES } from '../../../packages/core/src/domain/batch-line.ts';
+import { type Batch, MAX_BATCH_BYTES, MAX_BATCH_LINES } from '../../../packages/core/src/domain/batch.ts';
 import { createFileBed } from '../../fixtures/file-bed.ts';
 import { createExecutor, request, requests, useBatchBed } from './bed.ts';
 

@@ -167,3 +167,15 @@ export function repeatWork({
   const waitMs = rule?.waitMs(failure, counted);
   return rule && waitMs !== undefined ? { waitMs, counts: rule.counts } : undefined;
 }
+
+/** How one call to one upstream ended. */
+export interface UpstreamAttempt {
+  /** Host and port. */
+  upstream: string;
+  region: string;
+  /** `ok`, or the kind of failure. */
+  outcome: string;
+  durationMs: number;
+  /** What the upstream said, for operators. */
+  detail: string | null;
+}

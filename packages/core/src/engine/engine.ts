@@ -4,7 +4,7 @@
  * process.
  */
 
-import type { UpstreamAttempt } from '../domain/upstream-attempt.ts';
+import type { UpstreamAttempt } from '../domain/attempts.ts';
 
 /** `low`: of a key that gives way to others under load. */
 export type Priority = 'interactive' | 'low' | 'batch';

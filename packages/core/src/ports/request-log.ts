@@ -1,6 +1,6 @@
+import type { UpstreamAttempt } from '../domain/attempts.ts';
 import type { Consumption } from '../domain/measures.ts';
 import type { OffsetSpan } from '../domain/time/time-zone.ts';
-import type { UpstreamAttempt } from '../domain/upstream-attempt.ts';
 import type { ReportCaller } from './reports.ts';
 import type { RequestText } from './request-texts.ts';
 

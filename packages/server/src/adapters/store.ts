@@ -1,6 +1,5 @@
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
-import type { BatchSliceRepository } from '@baobab/core/ports/batch-slices.ts';
-import type { BatchRepository } from '@baobab/core/ports/batches.ts';
+import type { BatchRepository, BatchSliceRepository } from '@baobab/core/ports/batches.ts';
 import type { ConversationRepository } from '@baobab/core/ports/conversations.ts';
 import type { FileRepository } from '@baobab/core/ports/files.ts';
 import type { IdempotencyRepository } from '@baobab/core/ports/idempotency.ts';

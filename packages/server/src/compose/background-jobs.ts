@@ -1,7 +1,10 @@
 import { HOUR_MS } from '@baobab/core/domain/time/durations.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
-import { systemClock as clock } from '@baobab/core/runtime/clock.ts';
+import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
+import { systemClock as clock, systemClock } from '@baobab/core/runtime/clock.ts';
 import { createRepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
+import type { Store } from '../adapters/store.ts';
 import type { AccountErasure } from '../services/access/account-erasure.ts';
 import type { AuthenticationService } from '../services/access/authentication.ts';
 import type { SessionsService } from '../services/access/sessions.ts';
@@ -16,7 +19,6 @@ import type { RequestRetention } from '../services/requests/request-retention.ts
 import type { RequestTextsService } from '../services/requests/request-texts.ts';
 import type { ResponsesService } from '../services/responses/responses.ts';
 import type { ResponseRunner } from '../services/responses/runner.ts';
-import type { IsMyTurn } from './job-turns.ts';
 
 /** Changes that another process makes to keys or models are seen after this time at most. */
 const REFRESH_MS = 250;
@@ -160,3 +162,19 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     },
   };
 }
+
+/** Whether this process does a job that only one of all processes on the store does in each interval. */
+export type IsMyTurn = (job: string, everyMs: number) => Promise<boolean>;
+
+/** The timer of a process fires some milliseconds early or late. Without this share of the interval it would often miss its own next turn. */
+const EARLY = 0.1;
+
+/** A process that is alone has every turn. */
+export const createTurns = (
+  { jobTurns }: Pick<Store, 'jobTurns'>,
+  { alone }: Pick<ProcessIdentity, 'alone'>,
+  clock: Clock = systemClock,
+): IsMyTurn =>
+  alone
+    ? async () => true
+    : (job, everyMs) => jobTurns.take(job, { now: clock.now(), everyMs: Math.floor(everyMs * (1 - EARLY)) });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { openStore } from '../adapters/store.ts';
-import { createTurns } from './job-turns.ts';
+import { createTurns } from './background-jobs.ts';
 
 const directory = await mkdtemp(join(tmpdir(), 'baobab-turns-'));
 const store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });

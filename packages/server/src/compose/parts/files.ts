@@ -13,8 +13,8 @@ import {
   type FileRetentionSchedule,
 } from '../../services/files/file-retention-schedule.ts';
 import { createFiles, type FilesService } from '../../services/files/files.ts';
+import type { IsMyTurn } from '../background-jobs.ts';
 import { openBlobs } from '../blobs.ts';
-import type { IsMyTurn } from '../job-turns.ts';
 import type { Environment } from '../weights.ts';
 
 const SWEEP_MS = 60_000;

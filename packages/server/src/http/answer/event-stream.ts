@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type IdempotentRun, keptHeaders } from '../request/idempotent-run.ts';
 import { addToAnswer, keepsText } from '../request/request-text.ts';
+import { logFailure, noteFailure, toApiError } from './error-answer.ts';
 
 /** An error in the middle of a stream, for endpoints that have no shape of their own. */
 export const errorEvent = (error: ApiError): string => `data: ${JSON.stringify(error.toBody())}\n\n`;
@@ -158,4 +159,40 @@ class ReplyEvents implements EventStream {
       this.#draining = undefined;
     }
   }
+}
+
+/** What a handler returns when its reply was sent already. The type fits every schema: there is nothing left to check. */
+const sent = (reply: FastifyReply): never => reply as never;
+
+/** Sends a body that is not JSON of the route's schema. */
+export const sendBody = (reply: FastifyReply, body: unknown): never => sent(reply.send(body));
+
+/**
+ * Streams an answer: `produce` writes its events and returns the last text. An error before the first event is a plain answer,
+ * after it an error event, which `failureText` writes where the endpoint has a shape of its own.
+ */
+export async function streamedAnswer(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  produce: (events: EventStream) => Promise<string>,
+  failureText?: (failure: ApiError) => string,
+): Promise<never> {
+  const events = openEventStream(reply);
+  try {
+    await events.end(await produce(events));
+  } catch (error) {
+    if (!events.opened) {
+      events.stop();
+      throw error;
+    }
+    const failure = toApiError(error, request);
+    noteFailure(request, failure);
+    logFailure(request, failure, 'a stream failed, sent an error event');
+    try {
+      await events.fail(failure, failureText?.(failure));
+    } catch (cause) {
+      logFailure(request, toApiError(cause, request), 'failed to release the idempotency key of a failed stream');
+    }
+  }
+  return sent(reply);
 }

@@ -1,5 +1,5 @@
 import { type Static, type TObject, Type } from 'typebox';
-import type { Page, PageRequest } from '../../services/access/page.ts';
+import type { Page, PageRequest } from '../../services/access/accounts.ts';
 import { patternInWords } from '../../validation/expectation.ts';
 import { shortText } from '../body/bounded.ts';
 

@@ -3,7 +3,7 @@ import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify
 import type { Static, TSchema } from 'typebox';
 import type { AnswerWriter, ChatService } from '../../inference/chat.ts';
 import type { ChatCommand } from '../../inference/chat-prompt.ts';
-import { streamedAnswer } from '../answer/streamed-answer.ts';
+import { streamedAnswer } from '../answer/event-stream.ts';
 import { inferenceCall } from '../request/inference-call.ts';
 
 /** An API that generates text. Its route and the lines of batches read the same object. */

@@ -1,5 +1,5 @@
+import type { UpstreamAttempt } from '@baobab/core/domain/attempts.ts';
 import { isoTime } from '@baobab/core/domain/time/dates.ts';
-import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AdmissionFacts, Bill, Caller, InferenceCall, InferenceObserver } from '../../inference/call.ts';
 import type { LimitStatus } from '../../inference/limits/admission.ts';

@@ -1,8 +1,8 @@
+import type { UpstreamAttempt } from '@baobab/core/domain/attempts.ts';
 import type { ChangeOrigin } from '@baobab/core/domain/audit/entry.ts';
 import type { Consumption } from '@baobab/core/domain/measures.ts';
 import type { Operation } from '@baobab/core/domain/operations.ts';
 import type { Principal } from '@baobab/core/domain/principal.ts';
-import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { Session } from '@baobab/core/ports/sessions.ts';

@@ -9,8 +9,8 @@ import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { AuditLog } from '@baobab/core/ports/repositories.ts';
+import type { Page, PageRequest } from './accounts.ts';
 import type { IssuedKey, KeyOptions, KeysService } from './keys.ts';
-import type { Page, PageRequest } from './page.ts';
 
 /** Who asks, and what the audit log says of it. */
 export interface Caller extends Principal {

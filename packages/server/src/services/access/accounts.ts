@@ -18,7 +18,7 @@ import type { AccountRepository } from '@baobab/core/ports/repositories.ts';
 import { DuplicateError } from '@baobab/core/ports/store-errors.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import { changeEntries } from '../audit/entries.ts';
-import { type Page, type PageRequest, readPage } from './page.ts';
+import { withReportAdvice } from '../requests/report-advice.ts';
 
 export interface AccountsService {
   create(name: string, settings: Changes<AccountSettings>, by: ChangeOrigin): Promise<Account>;
@@ -163,4 +163,26 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
           })
         : account,
   };
+}
+
+export interface PageRequest {
+  limit: number;
+  /** Id of the last one seen. */
+  after?: string | undefined;
+  newestFirst?: boolean | undefined;
+  /** A part of the name or the prefix, or an id. */
+  search?: string | undefined;
+  /** Only those with a monthly budget. */
+  hasBudget?: boolean | undefined;
+}
+
+export interface Page<T> {
+  items: T[];
+  hasMore: boolean;
+}
+
+/** Reads one item more than the limit, which shows whether there are more. */
+export async function readPage<T>(read: (limit: number) => Promise<readonly T[]>, limit: number): Promise<Page<T>> {
+  const found = await withReportAdvice(read(limit + 1), { field: ['search'], advice: 'Ask for fewer at a time.' });
+  return { items: found.slice(0, limit), hasMore: found.length > limit };
 }

@@ -19,9 +19,8 @@ import type { KeyRepository } from '@baobab/core/ports/repositories.ts';
 import { isAddressRange } from '@baobab/core/runtime/addresses.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import { changeEntries } from '../audit/entries.ts';
-import { type AccountsService, checkNotDeleted } from './accounts.ts';
+import { type AccountsService, checkNotDeleted, type Page, type PageRequest, readPage } from './accounts.ts';
 import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
-import { type Page, type PageRequest, readPage } from './page.ts';
 
 export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;
 

@@ -1,5 +1,4 @@
-import type { Batch, BatchProblem } from '@baobab/core/domain/batch.ts';
-import { MAX_BATCH_BYTES, MAX_BATCH_LINES } from '@baobab/core/domain/batch-line.ts';
+import { type Batch, type BatchProblem, MAX_BATCH_BYTES, MAX_BATCH_LINES } from '@baobab/core/domain/batch.ts';
 import type { StoredFile } from '@baobab/core/domain/file.ts';
 import type { BatchSlice } from '@baobab/core/ports/batches.ts';
 import type { FileRepository } from '@baobab/core/ports/files.ts';

@@ -1,5 +1,4 @@
-import type { BatchEndpoint, BatchProblem } from '@baobab/core/domain/batch.ts';
-import type { LineResult, ParsedLine, RawLine } from '@baobab/core/domain/batch-line.ts';
+import type { BatchEndpoint, BatchProblem, LineResult, ParsedLine, RawLine } from '@baobab/core/domain/batch.ts';
 
 export interface FinishedLine {
   id: string;

@@ -1,4 +1,4 @@
-import { MAX_LINE_BYTES } from '@baobab/core/domain/batch-line.ts';
+import { MAX_LINE_BYTES } from '@baobab/core/domain/batch.ts';
 import { expect, it } from 'vitest';
 import { readLines } from './line-reader.ts';
 

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { MAX_LINE_BYTES, type RawLine } from '@baobab/core/domain/batch-line.ts';
+import { MAX_LINE_BYTES, type RawLine } from '@baobab/core/domain/batch.ts';
 
 const NEWLINE = 10;
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);

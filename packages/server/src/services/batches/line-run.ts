@@ -1,10 +1,8 @@
-import { repeatWork } from '@baobab/core/domain/attempts.ts';
-import type { Batch, BatchEndpoint } from '@baobab/core/domain/batch.ts';
-import type { BatchRequest, LineResult } from '@baobab/core/domain/batch-line.ts';
+import { repeatWork, type UpstreamAttempt } from '@baobab/core/domain/attempts.ts';
+import type { Batch, BatchEndpoint, BatchRequest, LineResult } from '@baobab/core/domain/batch.ts';
 import { type Consumption, NOTHING_USED } from '@baobab/core/domain/measures.ts';
 import { BATCH_OPERATIONS } from '@baobab/core/domain/operations.ts';
 import type { Account, Principal } from '@baobab/core/domain/principal.ts';
-import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
 import type { BatchLane } from '@baobab/core/engine/engine.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { toClientError } from '@baobab/core/errors/store-unavailable.ts';

@@ -1,5 +1,5 @@
 import type { Batch } from '@baobab/core/domain/batch.ts';
-import type { JoinQuery } from '@baobab/core/ports/batch-slices.ts';
+import type { JoinQuery } from '@baobab/core/ports/batches.ts';
 import type { DiskSpace } from '@baobab/core/ports/disk-space.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';

@@ -1,8 +1,6 @@
-import type { Batch } from '@baobab/core/domain/batch.ts';
-import { type BatchRequest, LINE_EXPIRED, succeeded } from '@baobab/core/domain/batch-line.ts';
+import { type Batch, type BatchRequest, LINE_EXPIRED, succeeded } from '@baobab/core/domain/batch.ts';
 import type { StoredFile } from '@baobab/core/domain/file.ts';
-import type { BatchSliceRepository } from '@baobab/core/ports/batch-slices.ts';
-import type { BatchRepository, BatchSlice, OwnedBatch } from '@baobab/core/ports/batches.ts';
+import type { BatchRepository, BatchSlice, BatchSliceRepository, OwnedBatch } from '@baobab/core/ports/batches.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';

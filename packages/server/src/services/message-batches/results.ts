@@ -1,5 +1,4 @@
-import type { Batch } from '@baobab/core/domain/batch.ts';
-import { LINE_EXPIRED } from '@baobab/core/domain/batch-line.ts';
+import { type Batch, LINE_EXPIRED } from '@baobab/core/domain/batch.ts';
 import type { StoredFile } from '@baobab/core/domain/file.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
 import type { LineFormat, ReadResult } from '../batches/line-format.ts';

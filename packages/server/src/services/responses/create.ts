@@ -7,12 +7,12 @@ import { createId, deriveId } from '@baobab/core/runtime/ids.ts';
 import { stringifyInSlices } from '@baobab/core/runtime/json-slices.ts';
 import type { Caller } from '../../inference/call.ts';
 import type { ChatService } from '../../inference/chat.ts';
-import type { ResponseExecutor } from './attempts.ts';
 import type { ConversationsService } from './conversations.ts';
 import type { ResponseEventLog } from './event-log.ts';
 import type { ResponseDraft, ResponseFormat, ResponseHead, ResponseRequest } from './response-format.ts';
 import type { ResponsesService } from './responses.ts';
 import { ResponseRun } from './run.ts';
+import type { ResponseExecutor } from './runner.ts';
 
 /** The run of an idempotency key. It is the same when the run is repeated after a crash. */
 export interface RepeatableRun {

@@ -1,8 +1,8 @@
+import type { UpstreamAttempt } from '@baobab/core/domain/attempts.ts';
 import { latencyBin } from '@baobab/core/domain/latency.ts';
 import { fromFields, MEASURE_FIELDS, MEASURE_NAMES } from '@baobab/core/domain/measures.ts';
 import { FIVE_MINUTES_MS, HOUR_MS } from '@baobab/core/domain/time/durations.ts';
 import { hourShift } from '@baobab/core/domain/time/zoned-bucket.ts';
-import type { UpstreamAttempt } from '@baobab/core/domain/upstream-attempt.ts';
 import type { LatencyQuery, RequestEntry, RequestFilter, RequestLog } from '@baobab/core/ports/request-log.ts';
 import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
 import { bucketNumber } from './bucket-number.ts';

@@ -13,7 +13,7 @@ const inThread = `
 `;
 const script = `
   import { Worker } from 'node:worker_threads';
-  const { threadMemoryLimits } = await import(${JSON.stringify(import.meta.resolve('./thread-memory.ts'))});
+  const { threadMemoryLimits } = await import(${JSON.stringify(import.meta.resolve('./thread-client.ts'))});
   const resourceLimits = threadMemoryLimits();
   const worker = new Worker(${JSON.stringify(inThread)}, { eval: true, resourceLimits });
   worker.on('message', (mb) => console.log(mb, resourceLimits.maxYoungGenerationSizeMb));

@@ -1,5 +1,4 @@
-import { BATCH_ENDPOINTS } from '@baobab/core/domain/batch.ts';
-import type { ParsedLine } from '@baobab/core/domain/batch-line.ts';
+import { BATCH_ENDPOINTS, type ParsedLine } from '@baobab/core/domain/batch.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { LineFormat } from '../../../services/batches/line-format.ts';
 import { parseJsonBytes } from '../../body/json-value.ts';

@@ -9,8 +9,7 @@ import {
   emptyContent,
   placeFiles,
 } from '../../generation/draft-messages.ts';
-import { refuseOversized, samplingOf } from '../../generation/request.ts';
-import { required, toolChoiceOf } from '../../generation/tools.ts';
+import { refuseOversized, required, samplingOf, toolChoiceOf } from '../../generation/request.ts';
 import type { ChatCompletionBody, MessageBody } from './schema.ts';
 
 type Part = Exclude<MessageBody['content'], string | null | undefined>[number];

@@ -10,7 +10,7 @@ import type { AccountsService } from '../../../services/access/accounts.ts';
 import type { AuthenticationService } from '../../../services/access/authentication.ts';
 import type { LiveEvent, LiveFeed } from '../../../services/live/live-feed.ts';
 import { commonErrors } from '../../answer/error-answer.ts';
-import { streamedAnswer } from '../../answer/streamed-answer.ts';
+import { streamedAnswer } from '../../answer/event-stream.ts';
 import { AccountChoice, chosenAccount } from '../../request/account-choice.ts';
 import { disconnectSignal, principalOf, type RequestRecord } from '../../request/request-record.ts';
 import { engineToWire } from '../admin/engines/answer.ts';

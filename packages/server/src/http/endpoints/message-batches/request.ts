@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { MAX_BATCH_BYTES, MAX_BATCH_LINES, MAX_LINE_BYTES } from '@baobab/core/domain/batch-line.ts';
+import { MAX_BATCH_BYTES, MAX_BATCH_LINES, MAX_LINE_BYTES } from '@baobab/core/domain/batch.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
 import { type JsonItem, readJsonItems } from '../../body/json-items.ts';

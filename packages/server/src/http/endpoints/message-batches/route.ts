@@ -1,8 +1,8 @@
-import { MAX_BATCH_BYTES } from '@baobab/core/domain/batch-line.ts';
+import { MAX_BATCH_BYTES } from '@baobab/core/domain/batch.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { MessageBatchesService } from '../../../services/message-batches/message-batches.ts';
-import { sendBody } from '../../answer/streamed-answer.ts';
+import { sendBody } from '../../answer/event-stream.ts';
 import { createDownloadLimit } from '../../request/answer-limit.ts';
 import { forgettingRefusal } from '../../request/idempotent-run.ts';
 import { principalOf } from '../../request/request-record.ts';

@@ -1,4 +1,4 @@
-import { MAX_BATCH_LINES } from '@baobab/core/domain/batch-line.ts';
+import { MAX_BATCH_LINES } from '@baobab/core/domain/batch.ts';
 import { Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
 import { anyMembers, pathText } from '../../body/bounded.ts';

@@ -16,8 +16,7 @@ import {
   finishMessages,
   refuseDocuments,
 } from '../../generation/draft-messages.ts';
-import { refuseOversized } from '../../generation/request.ts';
-import { required, toolChoiceOf } from '../../generation/tools.ts';
+import { refuseOversized, required, toolChoiceOf } from '../../generation/request.ts';
 import {
   type BlockBody,
   type CountTokensBody,

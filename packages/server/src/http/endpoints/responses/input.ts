@@ -9,7 +9,7 @@ import {
   emptyContent,
   refuseDocuments,
 } from '../../generation/draft-messages.ts';
-import { required } from '../../generation/tools.ts';
+import { required } from '../../generation/request.ts';
 import type { ContentBody, InputItemBody } from './schema.ts';
 import { openText } from './sealed-text.ts';
 import { customArguments } from './tools.ts';

@@ -4,7 +4,7 @@ import type { AnswerWriter, ChatService } from '../../../inference/chat.ts';
 import type { ResponseHead } from '../../../services/responses/response-format.ts';
 import type { ResponsesService } from '../../../services/responses/responses.ts';
 import { inferenceErrors } from '../../answer/error-answer.ts';
-import { streamedAnswer } from '../../answer/streamed-answer.ts';
+import { streamedAnswer } from '../../answer/event-stream.ts';
 import { callerOf, inferenceCall } from '../../request/inference-call.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { inputItems, responseCommand } from './command.ts';

@@ -1,6 +1,6 @@
 import type { ChatRequest, ToolChoice, ToolDefinition } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import { toolChoiceOf } from '../../generation/tools.ts';
+import { toolChoiceOf } from '../../generation/request.ts';
 import type { CreateResponseBody, ToolBody } from './schema.ts';
 
 const NAME = /^[a-zA-Z0-9_.:-]{1,128}$/;

@@ -7,7 +7,7 @@ import { createAccountAmounts } from '../../../admission/account-amounts.ts';
 import type { TranscriptionCommand, TranscriptionsService } from '../../../inference/transcriptions.ts';
 import type { FilesService } from '../../../services/files/files.ts';
 import { inferenceErrors } from '../../answer/error-answer.ts';
-import { streamedAnswer } from '../../answer/streamed-answer.ts';
+import { streamedAnswer } from '../../answer/event-stream.ts';
 import { stoppedByToWire } from '../../generation/choices.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { principalOf } from '../../request/request-record.ts';

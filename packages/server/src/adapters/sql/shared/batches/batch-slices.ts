@@ -1,5 +1,4 @@
-import type { BatchSliceRepository } from '@baobab/core/ports/batch-slices.ts';
-import type { OwnedBatch } from '@baobab/core/ports/batches.ts';
+import type { BatchSliceRepository, OwnedBatch } from '@baobab/core/ports/batches.ts';
 import { LeaseLostError } from '@baobab/core/ports/store-errors.ts';
 import { sql } from 'kysely';
 import type { SqlDatabase } from '../database.ts';
