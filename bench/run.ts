@@ -19,7 +19,10 @@ const BENCHMARKS: Record<string, Benchmark> = {
   gateway: { about: 'what the service adds in front of an engine', quick: ['--quick'] },
   replicas: { about: 'workers, PostgreSQL and Redis, beside other gateways', quick: ['--quick'] },
   'noisy-neighbour': { about: 'two tenants while a third attacks', quick: ['--quick'] },
-  growth: { about: 'a store with 100 000 accounts and a catalog of 2 000 models beside small ones', quick: ['--quick'] },
+  growth: {
+    about: 'a store with 100 000 accounts and a catalog of 2 000 models beside small ones',
+    quick: ['--quick'],
+  },
   batches: { about: 'batch lines against single requests', quick: ['--lines', '2000', '--turns', '1'] },
   transcription: { about: 'whisper against transformers.js', quick: ['--models', 'tiny', '--rounds', '1'] },
 };
