@@ -150,7 +150,8 @@ describeInBrowser('files and batches', () => {
     await expectAccessible(page);
     await page.getByRole('link', { name: 'Run as a batch' }).first().click();
     const form = page.getByRole('dialog', { name: 'Create a batch' });
-    await form.getByLabel('Endpoint').selectOption('/v1/embeddings');
+    // By the first line of the file.
+    await expect.poll(() => form.getByLabel('Endpoint').inputValue()).toBe('/v1/embeddings');
     await form.getByRole('button', { name: 'Create batch' }).click();
     const sheet = page.getByRole('dialog', { name: 'Batch' });
     await sheet.getByText('Completed').waitFor({ timeout: 120_000 });

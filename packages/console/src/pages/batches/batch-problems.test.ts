@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { readStart } from '../../api/client.ts';
-import { parseProblems } from './batch-problems.ts';
+import { firstLine, parseProblems } from './batch-problems.ts';
 
 it('reads the beginning of a large file and leaves the rest', async () => {
   let sent = 0;
@@ -13,4 +13,11 @@ it('reads the beginning of a large file and leaves the rest', async () => {
   const problems = parseProblems(await readStart(endless, 200), 200);
   expect(problems[0]).toEqual({ name: '1', code: 'x', message: 'é' });
   expect(sent).toBeLessThan(10);
+});
+
+it('reads the endpoint and the model of an input file from its first line', () => {
+  const line = JSON.stringify({ custom_id: 'a', url: '/v1/embeddings', body: { model: 'acme/embed', input: 'x' } });
+  expect(firstLine(`${line}\n{"url": "/v1/rerank"}`)).toEqual({ url: '/v1/embeddings', model: 'acme/embed' });
+  expect(firstLine('{"url": 5, "body": null}')).toEqual({});
+  expect(firstLine('{"custom_id": "cut o')).toBeUndefined();
 });

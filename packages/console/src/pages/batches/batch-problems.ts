@@ -10,6 +10,18 @@ interface ErrorLine {
   response?: { status_code?: number; body?: { error?: { code?: string; message?: string } } } | null;
 }
 
+/** What the first line of an input file asks for. Undefined: it is not readable as a line. */
+export function firstLine(text: string): { url?: string; model?: string } | undefined {
+  try {
+    const line = JSON.parse(text.split('\n', 1)[0] ?? '') as { url?: unknown; body?: { model?: unknown } | null };
+    const { url } = line;
+    const model = line.body?.model;
+    return { ...(typeof url === 'string' && { url }), ...(typeof model === 'string' && { model }) };
+  } catch {
+    return undefined;
+  }
+}
+
 /** Reads the error file of a batch: one JSON object a line, perhaps cut off at the end. */
 export function parseProblems(text: string, most: number): LineProblem[] {
   const problems: LineProblem[] = [];

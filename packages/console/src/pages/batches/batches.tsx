@@ -5,7 +5,7 @@ import { changeSearch, href, usePlace } from '../../address/router.ts';
 import { exactTime } from '../../address/zone.ts';
 import { call } from '../../api/client.ts';
 import { useEvent } from '../../api/events.ts';
-import { useBatches, useFiles } from '../../api/queries.ts';
+import { useBatches, useFileStart, useFiles } from '../../api/queries.ts';
 import { queryClient } from '../../api/query.ts';
 import { useWorkAccount } from '../../api/session.ts';
 import type { Batch } from '../../api/types.ts';
@@ -24,6 +24,7 @@ import { texts } from '../../texts/en/texts.ts';
 import { useWorkAbout } from '../accounts/work-about.ts';
 import { isBatchInput } from '../files/file-kind.ts';
 import { BatchProgress, BatchStatus, took } from './batch-parts.tsx';
+import { firstLine } from './batch-problems.ts';
 import { BatchSheet } from './batch-sheet.tsx';
 
 const EXAMPLE =
@@ -141,16 +142,22 @@ export default function Batches() {
 
 const ENDPOINTS = Object.keys(BATCH_OPERATIONS);
 
+/** A longer line is cut, and says nothing. */
+const FIRST_LINE_CHARACTERS = 100_000;
+
 function CreateBatch({ onClose }: { onClose: () => void }) {
   const { search } = usePlace();
   const files = useFiles('batch');
   const { query } = useWorkAccount();
   const [chosen, setChosen] = useState(search.get('file') ?? '');
-  const [endpoint, setEndpoint] = useState(ENDPOINTS[0] ?? '');
+  const [picked, setEndpoint] = useState<string>();
   const [window, setWindow] = useState('24h');
   const { batches } = texts;
   const inputs = (files.data?.data ?? []).filter(isBatchInput);
   const input = chosen || inputs[0]?.id || '';
+  const { data: start } = useFileStart(input === '' ? undefined : input, FIRST_LINE_CHARACTERS);
+  const asked = start === undefined ? undefined : firstLine(start)?.url;
+  const endpoint = picked ?? ENDPOINTS.find((each) => each === asked) ?? ENDPOINTS[0] ?? '';
 
   const form = useForm(async () => {
     const body = { input_file_id: input, endpoint, completion_window: window };
