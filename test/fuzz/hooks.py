@@ -28,6 +28,8 @@ KNOWN = [
     r"^The response '[^']*' does not run in the background and cannot be cancelled\.$",
     r"^Only upstreams serve ",
     r"^Cannot add it: ",
+    # All headers together.
+    r"^The head of the request is larger than ",
     # A field that needs another one.
     r"^'top' needs 'group_by'",
     r"^'store_prompts' and 'zero_retention' exclude each other",

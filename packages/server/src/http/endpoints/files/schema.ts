@@ -92,8 +92,8 @@ export const PartialContent = {
   content: bytes,
 };
 
-/** The head of a request is limited as a whole, to 16 kB. */
-const sent = (description: string) => ({ ...header(description), maxLength: 1_024 });
+/** The head of a request is limited as a whole. */
+const sent = (description: string) => ({ ...header(description), maxLength: 16_384 });
 
 export const RANGE_HEADERS = {
   Range: sent('One range of bytes, such as `bytes=0-1023`'),
