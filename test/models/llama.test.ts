@@ -43,6 +43,7 @@ async function run(request: ChatRequest, accountId = 'account') {
       .map((event) => event.text)
       .join(''),
     logprobs: of('text-delta').flatMap((event) => event.logprobs ?? []),
+    tokenIds: events.slice(1).flatMap(({ tokenIds = [] }) => tokenIds),
     calls: of('tool-call-delta'),
     start: events[0],
     reason: end.reason,
@@ -82,9 +83,54 @@ describe('SmolLM2 on the llama engine', () => {
     for (const entry of logprobs) {
       expect(entry.top).toHaveLength(2);
       expect(entry.top[0]).toEqual({ token: entry.token, bytes: entry.bytes, logprob: entry.logprob });
-      expect(Math.exp(entry.logprob)).toBeGreaterThan(0.2);
-      expect(Math.exp(entry.top[1]?.logprob ?? 0)).toBeLessThan(Math.exp(entry.logprob));
+      expect(Math.exp(entry.logprob ?? 0)).toBeGreaterThan(0.2);
+      expect(Math.exp(entry.top[1]?.logprob ?? 0)).toBeLessThan(Math.exp(entry.logprob ?? 0));
     }
+  });
+
+  it('scores an echoed prompt as it would have written it, and counts the end as a token', async () => {
+    const written = await run({ ...KENYA, maxTokens: 9, logprobs: { top: 1 }, withTokenIds: true });
+    const ids = [...(written.start?.tokenIds ?? []), ...written.tokenIds];
+    const echoed = { prompt: { tokens: ids }, temperature: 0, echoes: true as const, logprobs: { top: 1 } };
+    const scored = await run({ ...echoed, maxTokens: 0 });
+    expect(scored.text.endsWith(written.text)).toBe(true);
+    expect(scored.usage).toMatchObject({ promptTokens: ids.length, completionTokens: 0, cachedTokens: 0 });
+    expect(scored.logprobs).toHaveLength(ids.length);
+    expect(scored.logprobs[0]).toMatchObject({ logprob: null, top: [] });
+    for (const [at, entry] of scored.logprobs.slice(-written.tokenIds.length).entries()) {
+      // The likeliest token was written, and its probability does not depend on how many tokens are computed at once, but for rounding.
+      expect(entry.top[0]?.token).toBe(entry.token);
+      expect(entry.logprob).toBeCloseTo(written.logprobs[at]?.logprob ?? 1, 0);
+    }
+    const more = await run({ ...echoed, maxTokens: 1 });
+    expect(more.logprobs).toHaveLength(ids.length + 1);
+  });
+
+  it('keeps an answer from ending', async () => {
+    const short = await run({ ...KENYA, maxTokens: 40 });
+    expect(short.reason).toBe('stop');
+    const { completionTokens } = short.usage;
+    const longer = await run({ ...KENYA, maxTokens: 40, minTokens: completionTokens + 3 });
+    expect(longer.usage.completionTokens).toBeGreaterThanOrEqual(completionTokens + 3);
+    const endless = await run({ ...KENYA, maxTokens: 40, ignoresEnd: true });
+    expect(endless).toMatchObject({ reason: 'length', usage: { completionTokens: 40 } });
+    await expect(run({ ...KENYA, ignoresEnd: true, format: { type: 'json_object' } })).rejects.toMatchObject({
+      status: 422,
+      param: 'ignoresEnd',
+    });
+  });
+
+  it('continues the last message', async () => {
+    const messages = [
+      { role: 'user' as const, content: 'What is the capital of Kenya?' },
+      { role: 'assistant' as const, content: 'The capital of Kenya is' },
+    ];
+    const answer = await run({ prompt: { messages }, answerStart: 'continued', temperature: 0, maxTokens: 3 });
+    expect(answer.text).toMatch(/^ Nairobi/);
+    const tools = [{ name: 'weather' }];
+    await expect(
+      run({ prompt: { messages }, answerStart: 'continued', tools, toolChoice: 'required' }),
+    ).rejects.toMatchObject({ status: 422, param: 'tools' });
   });
 
   it('obeys logit_bias and penalties', async () => {

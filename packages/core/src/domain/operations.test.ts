@@ -9,8 +9,10 @@ describe('the operations', () => {
     expect(all.filter((operation) => !may({ scopes: SCOPES }, operation))).toEqual([]);
   });
 
-  it('are refused to a key without scopes, but for its own key and session', () => {
+  it('are refused to a key without scopes, but for its own key and session, and tokens, which need the scope of their model', () => {
     expect(all.filter((operation) => may({ scopes: [] }, operation))).toEqual([
+      'tokens.encode',
+      'tokens.decode',
       'keys.own',
       'sessions.get',
       'sessions.end',
@@ -33,6 +35,8 @@ it('lets operators manage keys, and gives them no other scope', () => {
   const operator = { scopes: ['admin'] };
   expect(isOperator(operator)).toBe(true);
   expect(all.filter((operation) => !operation.startsWith('admin.') && may(operator, operation))).toEqual([
+    'tokens.encode',
+    'tokens.decode',
     'keys.own',
     'keys.list',
     'keys.create',

@@ -25,6 +25,8 @@ export const OPERATIONS = {
   'embeddings.create': 'embeddings',
   'rerank.create': 'rerank',
   'transcriptions.create': 'audio',
+  'tokens.encode': null,
+  'tokens.decode': null,
 
   'files.create': 'files',
   'files.list': 'files',

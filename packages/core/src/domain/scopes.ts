@@ -1,6 +1,16 @@
+import type { Modality } from './model.ts';
+
 export const INFERENCE_SCOPES = ['chat', 'embeddings', 'rerank', 'audio'] as const;
 export const SCOPES = [...INFERENCE_SCOPES, 'files', 'batches', 'models', 'usage', 'prompts', 'keys', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
+
+/** The scope that runs models of a modality. */
+export const SCOPE_OF_MODALITY = {
+  chat: 'chat',
+  embedding: 'embeddings',
+  rerank: 'rerank',
+  audio: 'audio',
+} as const satisfies Record<Modality, Scope>;
 
 /** A key that reads stored prompts, creates other keys or administers the service is made on purpose, and so is one with a scope to come. */
 export const DEFAULT_SCOPES: readonly Scope[] = [...INFERENCE_SCOPES, 'files', 'batches', 'models', 'usage'];

@@ -45,6 +45,7 @@ export interface TokenUsage {
 /** One loaded model. A missing capability means "not supported". */
 export interface EngineModel extends AsyncDisposable {
   countTokens(text: string): Promise<number>;
+  readonly tokenizer?: TextTokenizer;
   readonly embedding?: EmbeddingCapability;
   readonly rerank?: RerankCapability;
   readonly chat?: ChatCapability;
@@ -53,6 +54,13 @@ export interface EngineModel extends AsyncDisposable {
   readonly images?: true;
   /** Absent: on the processor. */
   readonly device?: ComputeDevice;
+}
+
+/** Texts as the tokens of a model, and back. */
+export interface TextTokenizer {
+  /** `special`: with the tokens that the model puts around a text. */
+  encode(text: string, special: boolean, context: CallContext): Promise<readonly number[]>;
+  decode(tokens: readonly number[], context: CallContext): Promise<string>;
 }
 
 /** On what a loaded model runs. */
@@ -196,7 +204,17 @@ export type OutputFormat =
       name?: string | undefined;
       schema: Record<string, unknown>;
       strict?: boolean | undefined;
-    };
+    }
+  | Constraint;
+
+/** What an answer has to be, other than JSON. */
+export type Constraint =
+  /** One of these texts. */
+  | { type: 'choice'; texts: readonly string[] }
+  /** The whole answer matches. */
+  | { type: 'regex'; pattern: string }
+  /** In GBNF, as llama.cpp has it. */
+  | { type: 'grammar'; grammar: string };
 
 export interface SamplingOptions {
   /** Undefined: as many as fit into the context (or the model's own cap). */
@@ -207,6 +225,16 @@ export interface SamplingOptions {
   stop?: readonly string[] | undefined;
   frequencyPenalty?: number | undefined;
   presencePenalty?: number | undefined;
+  /** Only the so many likeliest tokens. */
+  topK?: number | undefined;
+  /** Only tokens with at least this share of the likeliest one's probability. */
+  minP?: number | undefined;
+  /** Divides the logits of tokens that occurred before. */
+  repetitionPenalty?: number | undefined;
+  /** The model cannot end its answer before. */
+  minTokens?: number | undefined;
+  /** The model cannot end its answer at all. */
+  ignoresEnd?: true | undefined;
   /** Token id → bias in -100…100. */
   logitBias?: ReadonlyMap<number, number> | undefined;
   /** Report log probabilities, with this many alternatives for each token. */
@@ -215,14 +243,22 @@ export interface SamplingOptions {
 
 export interface ChatRequest extends SamplingOptions {
   prompt: { messages: readonly ChatMessage[] } | { text: string } | { tokens: readonly number[] };
+  /** The answer begins with the prompt, with log probabilities if they are asked for. */
+  echoes?: true | undefined;
+  /** Events tell the ids of the tokens. */
+  withTokenIds?: true | undefined;
   tools?: readonly ToolDefinition[] | undefined;
   toolChoice?: ToolChoice | undefined;
   parallelToolCalls?: boolean | undefined;
   format?: OutputFormat | undefined;
+  /** The answer continues the last message, of the assistant, or follows it without the beginning of an answer. */
+  answerStart?: 'continued' | 'none' | undefined;
   /** How much a reasoning model should think. Undefined: as it likes. */
   reasoningEffort?: ReasoningEffort | undefined;
   /** The client gets the answer in one piece when it is complete. Otherwise events are wanted as they come. */
   wholeAnswer?: boolean | undefined;
+  /** The client gets the usage so far with each event. */
+  countsEach?: true | undefined;
   /** Its tokens have to be known while it is written, also if the client gets it in one piece. */
   counted?: boolean | undefined;
   /** What the driver made of the request before it reached the engine process; only the driver knows its shape. */
@@ -232,11 +268,13 @@ export interface ChatRequest extends SamplingOptions {
 export interface TokenLogprob {
   token: string;
   bytes: readonly number[];
-  logprob: number;
+  /** Null: the first token of a prompt, which nothing predicts. */
+  logprob: number | null;
   top: readonly { token: string; bytes: readonly number[]; logprob: number }[];
 }
 
-export type ChatEvent =
+/** `tokenIds`: where they are asked for, those of the prompt with the start, and those that were generated since the event before with the others. */
+export type ChatEvent = { tokenIds?: readonly number[] } & (
   | { type: 'start'; promptTokens: number; cachedTokens: number }
   | { type: 'text-delta'; text: string; logprobs?: readonly TokenLogprob[] }
   | { type: 'reasoning-delta'; text: string }
@@ -251,7 +289,8 @@ export type ChatEvent =
       usage: TokenUsage;
       stopSequence?: string;
       stoppedBy?: 'budget';
-    };
+    }
+);
 
 /** Takes the answer of one generation. */
 export interface GenerationSink {
@@ -272,6 +311,8 @@ export interface ChatCapability {
   generate(request: ChatRequest, context: CallContext, sink: GenerationSink): Promise<void>;
   /** The tokens of the prompt as the model would read it, with its template and tools. Undefined: this engine cannot tell. */
   countTokens?(request: ChatRequest, context: CallContext): Promise<number>;
+  /** These tokens. */
+  encode?(request: ChatRequest, context: CallContext): Promise<readonly number[]>;
 }
 
 // --- transcription ---

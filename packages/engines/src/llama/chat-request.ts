@@ -51,21 +51,22 @@ export async function readChatRequest(
     throw errors.invalidParameter(field, fieldText`${field} is empty; send at least one character.`);
   const { maxTokens } = request;
   const grammar = request.format?.type === 'json_object' ? jsonObjectGrammar() : grammars.format;
+  refuseKeptOpen(request, grammar !== undefined || calls !== undefined);
   return {
     tokens,
     maxTokens: outputBudget({ field, promptTokens: tokens.length, contextLength, maxOutputTokens, maxTokens }),
     output,
     thinking: grammar === undefined && !calls?.forced ? thinking : undefined,
     format: grammar === undefined ? undefined : { grammar, opening: calls && openingGrammar(calls.forms, syntax) },
-    isPlainText: !request.stop?.length && calls === undefined && grammar === undefined,
+    isPlainText: !request.stop?.length && !request.minTokens && calls === undefined && grammar === undefined,
   };
 }
 
 /** Counts also prompts that are too long, up to this many times the context. */
 const COUNTED_CONTEXTS = 8;
 
-export async function countPromptTokens(model: ChatModel, request: ChatRequest, signal: AbortSignal): Promise<number> {
-  return (await readPrompt(model, request, { tokens: model.contextLength * COUNTED_CONTEXTS, signal })).tokens.length;
+export async function promptTokens(model: ChatModel, request: ChatRequest, signal: AbortSignal): Promise<Token[]> {
+  return (await readPrompt(model, request, { tokens: model.contextLength * COUNTED_CONTEXTS, signal })).tokens;
 }
 
 /** The tokens of a prompt, and how its answer will be read. */
@@ -79,12 +80,19 @@ async function readPrompt(model: ChatModel, request: ChatRequest, limits: Omit<P
   const syntax = rendered?.syntax ?? GENERIC_SYNTAX;
   const forms = plan && callForms(plan.tools, syntax);
   const calls = plan && forms && { ...plan, forms };
+  if (request.answerStart === 'continued' && calls && (calls.forced || syntax.mark === undefined)) {
+    throw errors.unsupportedParameter(
+      ['tools'],
+      fieldText`${['tools']} cannot be called where the answer continues a message. Leave ${['answerStart']} or ${['tools']} out.`,
+    );
+  }
   const output = createOutput({
     stop: request.stop,
     calls,
     syntax,
     callsBefore: rendered?.callsBefore ?? 0,
-    dropLeadingSpace: model.vocabulary.addsLeadingSpace && rendered !== undefined,
+    dropLeadingSpace:
+      model.vocabulary.addsLeadingSpace && rendered !== undefined && request.answerStart !== 'continued',
     // With a JSON format, JSON is the answer and not a call.
     acceptWholeCalls: request.format === undefined || request.format.type === 'text',
     newCallId: model.newCallId,
@@ -113,7 +121,7 @@ const grammarsOf = (request: ChatRequest) =>
 
 function renderPrompt(
   { template }: ChatModel,
-  { prompt, tools, reasoningEffort, format }: ChatRequest,
+  { prompt, tools, reasoningEffort, format, answerStart }: ChatRequest,
   plan: CallPlan | undefined,
   limit: PromptLimit,
 ): RenderedPrompt | undefined {
@@ -125,9 +133,19 @@ function renderPrompt(
     tools: plan && tools,
     fits: plan && ((syntax) => callForms(plan.tools, syntax) !== undefined),
     forcesCall: plan?.forced,
+    answerStart,
     // A grammar begins with the first token and leaves no room for thoughts.
     thinks: reasoningEffort !== 'none' && (format === undefined || format.type === 'text') ? undefined : false,
   });
+}
+
+/** An answer that has to end cannot be kept from ending. */
+function refuseKeptOpen({ minTokens, ignoresEnd, stop = [] }: ChatRequest, mustEnd: boolean): void {
+  const field = ignoresEnd ? ['ignoresEnd'] : ['minTokens'];
+  const isKeptOpen = ignoresEnd || minTokens !== undefined;
+  if (!isKeptOpen || (!mustEnd && (stop.length === 0 || minTokens === undefined))) return;
+  const beside = mustEnd ? 'tools or a format' : 'stop sequences';
+  throw errors.unsupportedParameter(field, fieldText`${field} cannot be combined with ${beside} on this model.`);
 }
 
 const MAX_TOKENS: FieldPath = ['maxTokens'];

@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os';
 import type { LoadSpec } from '@baobab/core/engine/driver.ts';
-import type { ChatCapability } from '@baobab/core/engine/engine.ts';
+import type { ChatCapability, TextTokenizer } from '@baobab/core/engine/engine.ts';
 import { collectGarbage } from '@baobab/core/runtime/garbage-collection.ts';
 import type { LlamaModel, Token } from 'node-llama-cpp';
-import { countPromptTokens } from './chat-request.ts';
+import { promptTokens } from './chat-request.ts';
 import { createBatching } from './decoding/batching.ts';
 import { createGrammarStates } from './decoding/grammar-states.ts';
 import { createSequences } from './decoding/native-sequence.ts';
@@ -39,6 +39,7 @@ export interface ChatOptions {
 
 export interface LlamaChat {
   chat: ChatCapability;
+  tokenizer: TextTokenizer;
   /** Before the model is disposed of. */
   close(): Promise<void>;
 }
@@ -75,17 +76,19 @@ export async function createChatCapability({
   const { sequences, close } = createSequences({ context, batching, threads: () => threads });
   const { tokenizer: metadata } = model.fileInfo.metadata;
   const vocabulary = createVocabulary(metadata.ggml);
+  const tokenizer = createPromptTokenizer(model, vocabulary.size);
+  const endTokens = endTokensOf(model, vocabulary.size);
   const dependencies: GenerationDependencies = {
-    model,
+    endTokens,
     vocabulary,
     template: createChatTemplate({
       ...templateSources(metadata, chatTemplate),
       bosToken: model.tokens.bosString ?? '',
       eosToken: model.tokens.eosString ?? '',
       controlTexts: vocabulary.controlTexts,
-      endTexts: endTexts(model, vocabulary.size),
+      endTexts: endTokens.map((id) => model.detokenize([id], true)).filter((text) => text !== ''),
     }),
-    tokenizer: createPromptTokenizer(model, vocabulary.size),
+    tokenizer,
     grammars: createGrammarStates(model),
     slots: createSlotPool({ sequences, chunkTokens }),
     batching,
@@ -100,7 +103,15 @@ export async function createChatCapability({
   return {
     chat: {
       generate: (request, call, sink) => generate(dependencies, { request, context: call, sink }),
-      countTokens: (request, { signal }) => countPromptTokens(dependencies, request, signal),
+      countTokens: async (request, { signal }) => (await promptTokens(dependencies, request, signal)).length,
+      encode: (request, { signal }) => promptTokens(dependencies, request, signal),
+    },
+    tokenizer: {
+      async encode(text, special, { signal }) {
+        const tokens = await promptTokens(dependencies, { prompt: { text } }, signal);
+        return special ? tokens : tokenizer.withoutStart(tokens);
+      },
+      decode: async (ids) => vocabulary.text(tokenizer.ids(ids, ['tokens'])),
     },
     close,
   };
@@ -123,7 +134,5 @@ function templateSources(metadata: Readonly<Record<string, unknown>>, chatTempla
   };
 }
 
-function endTexts(model: LlamaModel, vocabularySize: number): string[] {
-  const tokens = Array.from({ length: vocabularySize }, (_, id) => id as Token).filter((id) => model.isEogToken(id));
-  return tokens.map((id) => model.detokenize([id], true)).filter((text) => text !== '');
-}
+const endTokensOf = (model: LlamaModel, vocabularySize: number): Token[] =>
+  Array.from({ length: vocabularySize }, (_, id) => id as Token).filter((id) => model.isEogToken(id));

@@ -1,21 +1,23 @@
 import type { CallContext, ChatRequest, GenerationSink, TokenUsage } from '@baobab/core/engine/engine.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
-import type { LlamaModel, Token } from 'node-llama-cpp';
-import { tokenLogprob } from './answer/logprobs.ts';
+import { fieldText } from '@baobab/core/errors/fields.ts';
+import type { Token } from 'node-llama-cpp';
+import { promptLogprobs, tokenLogprob } from './answer/logprobs.ts';
 import type { OutputStep } from './answer/output.ts';
 import { createReasoningSplit, type ReasoningSplit } from './answer/reasoning.ts';
 import { type ChatModel, type ReadRequest, readChatRequest } from './chat-request.ts';
 import type { Batching } from './decoding/batching.ts';
-import { evaluate } from './decoding/evaluation.ts';
+import { evaluate, scorePrompt } from './decoding/evaluation.ts';
 import { createGrammarSwitch, type GrammarStates, type GrammarSwitch } from './decoding/grammar-states.ts';
-import { checkBias, samplingOptions, temperatureOf } from './decoding/sampling.ts';
+import { biasesOf, checkBias, samplingOptions, temperatureOf } from './decoding/sampling.ts';
 import type { AcquiredSlot, SlotPool } from './decoding/slots.ts';
+import { formatField } from './grammar/format-grammar.ts';
 import type { PromptTokenizer } from './text/prompt-tokenizer.ts';
 
 export interface GenerationDependencies extends ChatModel {
-  model: LlamaModel;
+  /** Tokens that end an answer. */
+  endTokens: readonly Token[];
   grammars: GrammarStates;
   slots: SlotPool;
   batching: Batching;
@@ -55,24 +57,32 @@ async function answer(dependencies: GenerationDependencies, call: GenerationCall
   const grammar = await grammarOf(read, dependencies.grammars);
   const reasoning = createReasoningSplit(read.thinking);
   const reproducible = isReproducible(request);
-  const acquired = await dependencies.slots.acquire({ accountId, tokens, reproducible, signal });
+  const isScored = request.echoes === true && request.logprobs !== undefined;
+  const acquired = await dependencies.slots.acquire({ accountId, tokens, reproducible, fresh: isScored, signal });
   const { cachedTokens } = acquired;
   const usage: TokenUsage = { promptTokens: tokens.length, completionTokens: 0, cachedTokens };
+  const unsent: number[] = [];
+  const deliver: GenerationSink['deliver'] = request.withTokenIds
+    ? (event) => sink.deliver({ ...event, tokenIds: unsent.splice(0) })
+    : (event) => sink.deliver(event);
   let end: DecodingEnd;
   let keep = false;
   try {
     sink.used({ ...usage });
-    await sink.deliver({ type: 'start', promptTokens: tokens.length, cachedTokens });
-    end = await decode(dependencies, call, { ...read, grammar, reasoning, acquired, usage });
+    const ids = request.withTokenIds ? { tokenIds: tokens } : {};
+    await sink.deliver({ type: 'start', promptTokens: tokens.length, cachedTokens, ...ids });
+    const input = { ...read, grammar, reasoning, acquired, usage, unsent, deliver };
+    if (request.echoes) input.acquired = { ...acquired, cachedTokens: await echo(dependencies, call, input) };
+    end = read.maxTokens === 0 ? { cut: true } : await decode(dependencies, call, input);
     keep = true;
   } finally {
     sink.used({ ...usage });
     await acquired.release({ keep: keep || signal.aborted });
   }
-  for (const event of [...reasoning.take(output.finish()), ...reasoning.finish()]) await sink.deliver(event);
+  for (const event of [...reasoning.take(output.finish()), ...reasoning.finish()]) await deliver(event);
   const reason = output.callsComplete ? 'tool_calls' : end.cut ? 'length' : 'stop';
   const { stopSequence } = end;
-  await sink.deliver({ type: 'end', reason, usage, ...(stopSequence !== undefined && { stopSequence }) });
+  await deliver({ type: 'end', reason, usage, ...(stopSequence !== undefined && { stopSequence }) });
 }
 
 async function grammarOf({ format, output }: ReadRequest, grammars: GrammarStates): Promise<GrammarSwitch> {
@@ -90,6 +100,30 @@ interface DecodingInput extends ReadRequest {
   acquired: AcquiredSlot;
   /** Is kept current. */
   usage: TokenUsage;
+  /** Generated tokens that no event has told yet. */
+  unsent: number[];
+  deliver: GenerationSink['deliver'];
+}
+
+const NO_BYTES = new Uint8Array();
+
+/** Delivers the prompt as the beginning of the answer. Returns how many of its tokens are computed then. */
+async function echo(
+  { vocabulary, batching, chunkTokens }: GenerationDependencies,
+  { request, context: { signal }, sink }: GenerationCall,
+  { tokens, acquired }: DecodingInput,
+): Promise<number> {
+  const { prompt, logprobs } = request;
+  const text = 'text' in prompt ? prompt.text : vocabulary.text(tokens);
+  if (logprobs === undefined) {
+    await sink.deliver({ type: 'text-delta', text });
+    return acquired.cachedTokens;
+  }
+  const { top } = logprobs;
+  const reproducible = isReproducible(request);
+  const scores = await scorePrompt({ ...acquired, tokens, chunkTokens, batching, reproducible, signal }, top);
+  await sink.deliver({ type: 'text-delta', text, logprobs: promptLogprobs(vocabulary, tokens, scores, top) });
+  return Math.max(0, tokens.length - 1);
 }
 
 interface DecodingEnd {
@@ -102,13 +136,14 @@ interface DecodingEnd {
 async function decode(
   dependencies: GenerationDependencies,
   { request, context: { signal }, sink }: GenerationCall,
-  { tokens, maxTokens, output, isPlainText, grammar, reasoning, acquired, usage }: DecodingInput,
+  { tokens, maxTokens, output, isPlainText, grammar, reasoning, acquired, usage, unsent, deliver }: DecodingInput,
 ): Promise<DecodingEnd> {
-  const { model, vocabulary, batching, chunkTokens, tokenizer, randomSeed } = dependencies;
+  const { vocabulary, batching, chunkTokens, tokenizer, randomSeed } = dependencies;
   const generated: number[] = [];
   const temperature = temperatureOf(request);
   const reproducible = isReproducible(request);
   const grammarTime = createGrammarTime(request, () => performance.now());
+  const biases = biasesOf(request, dependencies.endTokens);
   const steps = await evaluate({
     ...acquired,
     tokens,
@@ -117,14 +152,17 @@ async function decode(
     reproducible,
     alone: request.seed !== undefined || (reproducible && dependencies.greedyRunsAlone),
     sampling: {
-      ...samplingOptions({ request, model, generated, maxTokens, randomSeed }),
+      ...samplingOptions({ request, generated, maxTokens, randomSeed }),
       // Called when the model has been evaluated and a token is about to be chosen.
       grammarEvaluationState: () => {
         if (grammar.state !== undefined) grammarTime.begin();
         return grammar.state;
       },
     },
+    biases: () => biases(usage.completionTokens),
     probabilities: request.logprobs !== undefined,
+    // The likelihood of a text is counted from its tokens and one more, which may be the end.
+    withEnd: request.echoes === true && request.logprobs !== undefined,
     mayRunAhead: () => isPlainText && usage.completionTokens + 1 < maxTokens,
     signal,
   });
@@ -134,10 +172,13 @@ async function decode(
       const step = await steps.next(replacement);
       grammarTime.end();
       if (step === undefined) return { cut: false };
-      const { token, probabilities } = step;
-      generated.push(token);
-      usage.completionTokens++;
-      sink.used({ ...usage });
+      const { token, probabilities, isEnd } = step;
+      if (!isEnd) {
+        generated.push(token);
+        unsent.push(token);
+        usage.completionTokens++;
+        sink.used({ ...usage });
+      }
       const logprob =
         request.logprobs && probabilities
           ? tokenLogprob({ vocabulary, token, probabilities, temperature, top: request.logprobs.top })
@@ -145,14 +186,16 @@ async function decode(
       const control = vocabulary.control(token);
       // A grammar matches a control token by its text, so inside a grammar it is text.
       const bytes = control !== undefined && grammar.state ? Buffer.from(control) : vocabulary.bytes(token);
-      const written = output.push({ bytes, control, logprob });
+      const written = isEnd ? output.push({ bytes: NO_BYTES, logprob }) : output.push({ bytes, control, logprob });
       for (const event of reasoning.take(written.events)) {
-        const taken = sink.deliver(event);
+        const taken = deliver(event);
         if (taken !== undefined) await taken;
       }
+      if (isEnd) return { cut: false };
       if (written.done) return { cut: false, stopSequence: written.stopSequence };
       await grammar.follow(output.callGrammar);
       replacement = replacementTokens(tokenizer, token, written);
+      if (replacement !== undefined) unsent.push(...replacement.slice(1));
       // Inserted text counts as generated and must fit.
       const inserted = (replacement?.length ?? 1) - 1;
       if (usage.completionTokens + inserted >= maxTokens) return { cut: true };
@@ -212,9 +255,9 @@ export function createGrammarTime(request: Pick<ChatRequest, 'format'>, now: () 
 }
 
 function tooSlow({ format }: Pick<ChatRequest, 'format'>) {
-  const location: FieldPath = format?.type === 'json_schema' ? ['format', 'schema'] : ['tools'];
+  const location = format === undefined ? ['tools'] : formatField(format);
   return errors.unsupportedParameter(
     location,
-    fieldText`The schema at ${location} takes too long to be enforced. Use fewer alternatives and shorter patterns.`,
+    fieldText`What ${location} asks for takes too long to be enforced. Use fewer alternatives and shorter patterns.`,
   );
 }

@@ -9,6 +9,7 @@ import type {
   EngineModel,
   RerankCapability,
   TextInput,
+  TextTokenizer,
 } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import {
@@ -47,6 +48,7 @@ export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
     });
     const { close, ...capabilities } = await capability(task, model, spec);
     return {
+      tokenizer: createTokenizer(model),
       ...capabilities,
       device: await deviceOf(llama, model, before.used),
       countTokens: async (text) => model.tokenize(text, false).length,
@@ -70,7 +72,7 @@ async function capability(
   task: EngineTask,
   model: LlamaModel,
   spec: LoadSpec<LlamaOptions>,
-): Promise<Pick<EngineModel, 'chat' | 'embedding' | 'rerank'> & { close?: () => Promise<void> }> {
+): Promise<Pick<EngineModel, 'chat' | 'embedding' | 'rerank' | 'tokenizer'> & { close?: () => Promise<void> }> {
   switch (task) {
     case 'embedding':
       return { embedding: await createEmbeddingCapability(model, spec) };
@@ -86,6 +88,20 @@ async function capability(
     default:
       throw new Error(`the llama driver has no task '${task}'`);
   }
+}
+
+/** Of an encoder. */
+function createTokenizer(model: LlamaModel): TextTokenizer {
+  const { bos, eos, shouldPrependBosToken, shouldAppendEosToken } = model.tokens;
+  return {
+    async encode(text, special) {
+      const tokens = model.tokenize(text, false);
+      if (!special) return tokens;
+      const [first, last] = [shouldPrependBosToken ? bos : null, shouldAppendEosToken ? eos : null];
+      return [...(first === null ? [] : [first]), ...tokens, ...(last === null ? [] : [last])];
+    },
+    decode: async (ids) => model.detokenize([...ids] as Token[], true),
+  };
 }
 
 /** `usedBefore`: memory of the GPUs that was in use before the model was loaded. */

@@ -68,6 +68,15 @@ async function loadPair(spec: LoadSpec<OnnxOptions>, imageModel: string): Promis
 function common({ session, tokenizer }: Encoder) {
   return {
     countTokens: async (text: string) => tokenizer.encode(text, tokenizer.template.single).length,
+    tokenizer: {
+      encode: async (text: string, special: boolean) => [
+        ...tokenizer.encode(text, special ? tokenizer.template.single : undefined),
+      ],
+      async decode(ids: readonly number[]) {
+        checkIds(ids, ['tokens'], tokenizer.vocabularySize);
+        return tokenizer.decode(ids);
+      },
+    },
     [Symbol.asyncDispose]: () => session[Symbol.asyncDispose](),
   };
 }

@@ -78,10 +78,19 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
       }
       case 'countTokens':
         return { value: await model.countTokens(call.text) };
+      case 'encode': {
+        const [text = ''] = unpackTexts(call.byteLengths, body);
+        return { value: await supported(model.tokenizer).encode(text, call.special, context) };
+      }
+      case 'decode':
+        return { value: await supported(model.tokenizer).decode(call.tokens, context) };
+      case 'encodeChat':
       case 'countChatTokens': {
         const { logitBias: _, ...request } = call.request;
         const prompt = joinPrompt(request.prompt, call.longTexts, body);
-        return { value: await supported(supported(model.chat).countTokens)({ ...request, prompt }, context) };
+        const { encode, countTokens } = supported(model.chat);
+        const ask = supported(call.method === 'encodeChat' ? encode : countTokens);
+        return { value: await ask({ ...request, prompt }, context) };
       }
     }
   }

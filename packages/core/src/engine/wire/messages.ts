@@ -8,7 +8,7 @@ import type { LongText } from './long-texts.ts';
 
 /** Messages between the server and an engine process. Both ends are of one build, so there is no version. */
 
-export const CAPABILITIES = ['embedding', 'rerank', 'chat', 'transcription', 'images'] as const;
+export const CAPABILITIES = ['tokenizer', 'embedding', 'rerank', 'chat', 'transcription', 'images'] as const;
 export type CapabilityName = (typeof CAPABILITIES)[number];
 
 export type WireContext = Omit<CallContext, 'signal'>;
@@ -41,6 +41,10 @@ export type CallBody =
       task?: 'transcribe' | 'translate' | undefined;
     }
   | { method: 'countTokens'; text: string }
+  /** The text is the body. */
+  | { method: 'encode'; byteLengths: readonly number[]; special: boolean }
+  | { method: 'decode'; tokens: readonly number[] }
+  | { method: 'encodeChat'; request: WireChatRequest; longTexts: readonly LongText[] }
   | { method: 'countChatTokens'; request: WireChatRequest; longTexts: readonly LongText[] };
 
 export type ToEngine =

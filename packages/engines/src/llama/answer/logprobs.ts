@@ -1,4 +1,6 @@
 import type { TokenLogprob } from '@baobab/core/engine/engine.ts';
+import type { Token } from 'node-llama-cpp';
+import type { TokenScore } from '../decoding/sequence.ts';
 import type { Vocabulary } from '../text/vocabulary.ts';
 
 /** For probabilities that underflow to zero: JSON has no infinity. */
@@ -37,6 +39,26 @@ export function tokenLogprob({ vocabulary, token, probabilities, temperature, to
       .toArray(),
   };
 }
+
+/** Log probabilities of the tokens of a prompt. Nothing predicts the first one. */
+export const promptLogprobs = (
+  vocabulary: Vocabulary,
+  [first, ...others]: readonly Token[],
+  scores: readonly TokenScore[],
+  top: number,
+): TokenLogprob[] => {
+  const describe = (token: number) => ({ token: vocabulary.label(token), bytes: [...vocabulary.bytes(token)] });
+  const scored = others.map((token, at) => {
+    const score: TokenScore = scores[at] ?? new Map();
+    const likeliest = score.entries().take(top).toArray();
+    return {
+      ...describe(token),
+      logprob: score.get(token) ?? FLOOR,
+      top: likeliest.map(([id, logprob]) => ({ ...describe(id), logprob })),
+    };
+  });
+  return first === undefined ? scored : [{ ...describe(first), logprob: null, top: [] }, ...scored];
+};
 
 /** Keeps the log probabilities of tokens whose text is still held back. */
 export interface LogprobQueue {

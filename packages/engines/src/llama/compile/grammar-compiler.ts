@@ -4,6 +4,7 @@ import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
 import { AccountCache } from '@baobab/core/runtime/account-cache.ts';
+import { formatField } from '../grammar/format-grammar.ts';
 import { isLargerThan } from '../grammar/schema-document.ts';
 import { type CompileOutcome, type CompilerWorker, startCompilerWorker } from './compiler-worker.ts';
 import { type GrammarRequest, grammarCharacters, type RequestGrammars } from './request-grammars.ts';
@@ -20,7 +21,8 @@ export const createChatPreparation: PreparationModule['createChatPreparation'] =
 };
 
 const hasSchemas = ({ format, tools = [], toolChoice }: ChatRequest) =>
-  format?.type === 'json_schema' || (tools.length > 0 && toolChoice !== 'none');
+  (format !== undefined && format.type !== 'text' && format.type !== 'json_object') ||
+  (tools.length > 0 && toolChoice !== 'none');
 
 /**
  * Compiles the schemas of requests in threads of the server process. The step budget ends hostile schemas long before the time limit;
@@ -105,14 +107,13 @@ function grammarsOf(outcome: CompileOutcome, location: FieldPath): RequestGramma
     case 'refused':
       throw new ApiError(outcome.code, outcome.text, { field: outcome.field });
     case 'exhausted':
-      throw errors.unsupportedParameter(location, fieldText`The schema at ${location} is too complex to be enforced.`);
+      throw errors.unsupportedParameter(location, fieldText`What ${location} asks for is too complex to be enforced.`);
     case 'failed':
       throw new Error(outcome.message);
   }
 }
 
-const locationOf = ({ format }: GrammarRequest): FieldPath =>
-  format?.type === 'json_schema' ? ['format', 'schema'] : ['tools'];
+const locationOf = ({ format }: GrammarRequest): FieldPath => (format === undefined ? ['tools'] : formatField(format));
 
 const tooLarge = (location: FieldPath) =>
   errors.unsupportedParameter(

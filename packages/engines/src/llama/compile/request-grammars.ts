@@ -1,6 +1,6 @@
 import type { ChatRequest } from '@baobab/core/engine/engine.ts';
 import { createBudget } from '../grammar/budget.ts';
-import { schemaGrammar } from '../grammar/schema-grammar.ts';
+import { formatGrammar } from '../grammar/format-grammar.ts';
 import { type CallPlan, planCalls } from '../tools/tool-calls.ts';
 
 /** The part of a request that grammars are made of. */
@@ -8,7 +8,7 @@ export type GrammarRequest = Pick<ChatRequest, 'format' | 'tools' | 'toolChoice'
 
 /** The grammars of one request, as plain data. */
 export interface RequestGrammars {
-  /** GBNF of the answer, for a JSON schema. */
+  /** GBNF of the answer, for a format other than any text or any JSON object. */
   format?: string | undefined;
   /** Undefined: this answer is text. */
   calls?: CallPlan | undefined;
@@ -19,7 +19,7 @@ export function compileGrammars({ format, tools, toolChoice, parallelToolCalls }
   const budget = createBudget();
   return {
     calls: planCalls({ tools, choice: toolChoice, parallel: parallelToolCalls, budget }),
-    format: format?.type === 'json_schema' ? schemaGrammar(format.schema, ['format', 'schema'], budget) : undefined,
+    format: formatGrammar(format, budget),
   };
 }
 

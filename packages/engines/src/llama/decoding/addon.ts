@@ -7,9 +7,11 @@ import type { LlamaContext, LlamaContextSequence, SequenceEvaluateOptions, Token
 export interface Addon {
   readonly context: AddonContext;
   createSampler(): AddonSampler;
-  /** In the form that the sampler takes. */
-  samplerConfig(options: SequenceEvaluateOptions): object;
+  /** In the form that the sampler takes. `biases`: added to the logits of tokens. */
+  samplerConfig(options: SequenceEvaluateOptions, biases: TokenBiases): object;
 }
+
+export type TokenBiases = ReadonlyMap<number, number>;
 
 /** Nothing may be called while a batch is decoded. Samplings may run side by side, and must end before the next batch. */
 export interface AddonContext {
@@ -21,6 +23,15 @@ export interface AddonContext {
   /** -1: no token. */
   sampleToken(logits: number, sampler: AddonSampler): Promise<Token | -1>;
   sampleToken(logits: number, sampler: AddonSampler, probabilities: true): Promise<TokenWithProbabilities>;
+  /** `report`: tokens, whether the highest, the lowest and the chosen logit are reported too, and how many of the highest. */
+  sampleToken(
+    logits: number,
+    sampler: AddonSampler,
+    probabilities: false,
+    confidence: false,
+    report: readonly [tokens: readonly Token[], highest: boolean, lowest: boolean, chosen: boolean, top: number],
+    total: true,
+  ): Promise<TokenWithLogits>;
   /** False where the model cannot forget a part. */
   removeTokenCellsFromSequence(sequenceId: number, start: number, end: number): boolean;
   disposeSequence(sequenceId: number): void;
@@ -28,6 +39,9 @@ export interface AddonContext {
 
 /** Probabilities: token, probability, token, probability, … */
 export type TokenWithProbabilities = [token: Token | -1, probabilities: number[] | undefined];
+
+/** Logits: token, logit, token, logit, … `total`: the sum of all probabilities, if that of the highest logit is 1. */
+export type TokenWithLogits = [token: Token | -1, _: undefined, _: undefined, logits: number[], total: number];
 
 export interface AddonSampler {
   /** Must not be called while it samples. */
@@ -66,7 +80,14 @@ export function addonOf(context: LlamaContext, sequence: LlamaContextSequence | 
   return {
     context: native as AddonContext,
     createSampler: () => Reflect.construct(Sampler, [nativeModel]) as AddonSampler,
-    samplerConfig: (options) => resolve.call(sequence, options) as object,
+    // The library's own biases leave out the tokens that end an answer.
+    samplerConfig: (options, biases) => ({
+      ...(resolve.call(sequence, options) as object),
+      ...(biases.size > 0 && {
+        tokenBiasKeys: Uint32Array.from(biases.keys()),
+        tokenBiasValues: Float32Array.from(biases.values()),
+      }),
+    }),
   };
 }
 

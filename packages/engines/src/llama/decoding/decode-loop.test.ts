@@ -66,7 +66,7 @@ describe('the decode loop', () => {
     const { loop, log, step, batch } = bed();
     let chosen = () => {};
     const logits: number[] = [];
-    const choose = (index: number) => {
+    const choose = ([index = -1]: Uint32Array) => {
       logits.push(index);
       return new Promise<void>((resolve) => {
         chosen = resolve;

@@ -7,8 +7,10 @@ export interface Step extends BatchItem {
   readonly sequenceId: number;
   /** Position of its first token in the sequence. */
   readonly position: number;
-  /** Starts to choose the token after the last one, by the index of its logits, and is settled when that is done. */
-  readonly choose?: ((logits: number) => Promise<void>) | undefined;
+  /** Which of the tokens need logits. Default: the last one, if a token is chosen. */
+  readonly outputs?: readonly number[] | undefined;
+  /** Uses the logits, by their indices, and is settled when that is done. */
+  readonly choose?: ((logits: Uint32Array) => Promise<void>) | undefined;
   /** The tokens are in the cache. Called before `choose`. */
   computed(): void;
   failed(error: unknown): void;
@@ -47,18 +49,18 @@ export function createDecodeLoop({ context, batching, batchSize, threads }: Deco
   let running: Promise<void> | undefined;
   let closed = false;
 
-  function start(steps: readonly Step[]): { logits: number[]; decoded: Promise<void> } {
+  function start(steps: readonly Step[]): { logits: Uint32Array[]; decoded: Promise<void> } {
     context.initBatch(steps.reduce((sum, step) => sum + step.tokens.length, 0));
-    const logits = steps.map(({ sequenceId, position, tokens, choose }) => {
-      const outputs = Uint32Array.from(choose === undefined ? [] : [tokens.length - 1]);
-      return context.addToBatch(sequenceId, position, Uint32Array.from(tokens), outputs)[0] ?? -1;
+    const logits = steps.map(({ sequenceId, position, tokens, choose, outputs }) => {
+      const wanted = Uint32Array.from(outputs ?? (choose === undefined ? [] : [tokens.length - 1]));
+      return context.addToBatch(sequenceId, position, Uint32Array.from(tokens), wanted);
     });
     context.setThreads(threads());
     return { logits, decoded: context.decodeBatch() };
   }
 
   async function compute(steps: readonly Step[]): Promise<void> {
-    let logits: number[];
+    let logits: Uint32Array[];
     try {
       const batch = start(steps);
       logits = batch.logits;
@@ -70,7 +72,7 @@ export function createDecodeLoop({ context, batching, batchSize, threads }: Deco
     }
     for (const step of steps) step.computed();
     // The logits are overwritten by the next batch.
-    await Promise.all(steps.map((step, at) => step.choose?.(logits[at] ?? -1)));
+    await Promise.all(steps.map((step, at) => step.choose?.(logits[at] ?? new Uint32Array())));
   }
 
   /** Takes the steps of the next batch from the queue. */

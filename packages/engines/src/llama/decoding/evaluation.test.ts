@@ -25,6 +25,8 @@ function build(more: Partial<EvaluationInput> = {}, microtasksToStart = 0) {
     chunkTokens: 64,
     batching: createBatching({ lonePromptTokens: 128, sharedPromptTokens: 64, onBatch() {} }),
     sampling: {},
+    biases: () => new Map(),
+    withEnd: false,
     probabilities: false,
     mayRunAhead: () => false,
     signal: new AbortController().signal,

@@ -1,26 +1,25 @@
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
-import type { SequenceEvaluateOptions, Token } from 'node-llama-cpp';
+import type { Token } from 'node-llama-cpp';
 import { ALONE, type Batching, sharedBy } from './batching.ts';
-import type { TokenSteps } from './sequence.ts';
+import type { GenerateOptions, TokenScore, TokenSteps } from './sequence.ts';
 import type { Slot } from './slots.ts';
 
-export interface EvaluationInput {
+export interface PromptInput {
   slot: Slot;
   tokens: readonly Token[];
   /** How many of them the slot holds already. */
   cachedTokens: number;
   /** The prompt runs alone, in chunks of fixed size, so the result depends only on its tokens. */
   reproducible: boolean;
-  /** Decoding steps run alone too. */
-  alone: boolean;
   /** Tokens in a chunk of a reproducible prompt. */
   chunkTokens: number;
   batching: Batching;
-  sampling: SequenceEvaluateOptions;
-  probabilities: boolean;
-  /** Whether the next token may be computed before the caller has read this one. */
-  mayRunAhead(): boolean;
   signal: AbortSignal;
+}
+
+export interface EvaluationInput extends PromptInput, Omit<GenerateOptions, 'priority'> {
+  /** Decoding steps run alone too. */
+  alone: boolean;
 }
 
 /**
@@ -28,13 +27,20 @@ export interface EvaluationInput {
  * last one. It must be ended.
  */
 export async function evaluate(input: EvaluationInput): Promise<TokenSteps> {
-  const { slot, tokens, batching, alone, sampling, probabilities, mayRunAhead, signal } = input;
+  const { slot, tokens, batching, alone, signal, sampling, biases, probabilities, withEnd, mayRunAhead } = input;
   const leave = alone ? () => {} : batching.share();
   let steps: TokenSteps;
   try {
     const position = await readPrompt(input);
     const priority = alone ? ALONE : sharedBy(slot.sequence.id);
-    steps = slot.sequence.generate(tokens.slice(position), { priority, sampling, probabilities, mayRunAhead });
+    steps = slot.sequence.generate(tokens.slice(position), {
+      priority,
+      sampling,
+      biases,
+      probabilities,
+      withEnd,
+      mayRunAhead,
+    });
   } catch (error) {
     leave();
     throw error;
@@ -57,7 +63,7 @@ export async function evaluate(input: EvaluationInput): Promise<TokenSteps> {
  * Evaluates a prompt except its last chunk, which belongs to the first step, and returns where that begins. An abort takes effect
  * between two chunks.
  */
-async function readPrompt(input: EvaluationInput): Promise<number> {
+async function readPrompt(input: PromptInput): Promise<number> {
   const { slot, tokens, cachedTokens, reproducible, chunkTokens, batching, signal } = input;
   const priority = reproducible ? ALONE : sharedBy(slot.sequence.id);
   let position = cachedTokens;
@@ -69,4 +75,22 @@ async function readPrompt(input: EvaluationInput): Promise<number> {
     if (reproducible && slot.reproducibleTokens === position) slot.reproducibleTokens = end;
     position = end;
   }
+}
+
+/** Each position takes a table of logits for the whole vocabulary. */
+const SCORED_AT_ONCE = 64;
+
+/** Evaluates a prompt except its last token, and returns how likely the model finds each token after the first. */
+export async function scorePrompt(input: PromptInput, top: number): Promise<TokenScore[]> {
+  const { slot, tokens, cachedTokens, reproducible, chunkTokens, signal } = input;
+  const priority = reproducible ? ALONE : sharedBy(slot.sequence.id);
+  const size = Math.min(chunkTokens, SCORED_AT_ONCE);
+  const scores: TokenScore[] = [];
+  for (let position = cachedTokens; position < tokens.length - 1; position += size) {
+    if (signal.aborted) throw cancellation(signal);
+    const end = Math.min(position + size, tokens.length - 1);
+    const following = tokens.slice(position + 1, end + 1);
+    scores.push(...(await slot.sequence.score(tokens.slice(position, end), { priority, following, top })));
+  }
+  return scores;
 }

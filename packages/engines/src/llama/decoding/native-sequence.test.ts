@@ -81,12 +81,15 @@ async function write(sequence: Sequence, run: Run = {}): Promise<EvaluatedToken[
   const generated: number[] = [];
   const compiled = grammar === undefined ? undefined : await llama.createGrammar({ grammar });
   const state = compiled && new LlamaGrammarEvaluationState({ model, grammar: compiled });
+  const biases = request.logitBias ?? new Map<number, number>();
   const steps = sequence.generate(run.tokens ?? PROMPT, {
     priority: run.priority ?? ALONE,
     sampling: {
-      ...samplingOptions({ request, model, generated, maxTokens: count, randomSeed: () => 1 }),
+      ...samplingOptions({ request, generated, maxTokens: count, randomSeed: () => 1 }),
       ...(state && { grammarEvaluationState: () => state }),
     },
+    biases: () => biases,
+    withEnd: false,
     probabilities: run.probabilities ?? false,
     mayRunAhead: () => ahead && generated.length + 1 < count,
   });
@@ -235,11 +238,12 @@ describe('sequences past the public interface of node-llama-cpp', () => {
         priority: ALONE,
         sampling: samplingOptions({
           request: { temperature: 0 },
-          model,
           generated: [],
           maxTokens: 9,
           randomSeed: () => 1,
         }),
+        biases: () => new Map(),
+        withEnd: false,
         probabilities: false,
         mayRunAhead: () => true,
       });
@@ -278,7 +282,13 @@ describe('sequences past the public interface of node-llama-cpp', () => {
       return addon && { ...addon, context: failingAfterDecode(addon.context, () => failing) };
     });
     const slots = createSlotPool({ sequences: opened.sequences, chunkTokens: BATCH_SIZE });
-    const request = { accountId: 'a', tokens: PROMPT, reproducible: false, signal: new AbortController().signal };
+    const request = {
+      accountId: 'a',
+      tokens: PROMPT,
+      reproducible: false,
+      fresh: false,
+      signal: new AbortController().signal,
+    };
     const first = await slots.acquire(request);
     await first.slot.sequence.read(PROMPT.slice(0, 5), ALONE);
     failing = true;

@@ -5,10 +5,10 @@ import type {
   LlamaGrammarEvaluationState,
   Token,
 } from 'node-llama-cpp';
-import { type Addon, type AddonSampler, addonOf, type TokenWithProbabilities } from './addon.ts';
+import { type Addon, type AddonSampler, addonOf, type TokenBiases, type TokenWithProbabilities } from './addon.ts';
 import type { Batching } from './batching.ts';
 import { createDecodeLoop, type DecodeLoop, type Step } from './decode-loop.ts';
-import type { EvaluatedToken, GenerateOptions, Sequence, TokenSteps } from './sequence.ts';
+import type { EvaluatedToken, GenerateOptions, ScoreOptions, Sequence, TokenScore, TokenSteps } from './sequence.ts';
 
 export interface ContextSequences {
   sequences: readonly Sequence[];
@@ -52,6 +52,7 @@ interface NativeSequenceOptions {
 
 /** In llama.cpp. */
 const TO_THE_END = -1;
+const NO_BIASES: TokenBiases = new Map();
 
 /** A sequence that is computed without the layers of node-llama-cpp. Nothing else may use its context. */
 class NativeSequence implements Sequence {
@@ -93,6 +94,42 @@ class NativeSequence implements Sequence {
     }
   }
 
+  async score(tokens: readonly Token[], { priority, following, top }: ScoreOptions): Promise<TokenScore[]> {
+    this.loop.ensureOpen();
+    const { context } = this.addon;
+    const sampler = this.addon.createSampler();
+    sampler.applyConfig(this.addon.samplerConfig({ temperature: 0 }, NO_BIASES));
+    const scores: TokenScore[] = [];
+    try {
+      await new Promise<void>((resolve, failed) => {
+        const choose = async (logits: Uint32Array): Promise<void> => {
+          try {
+            for (const [at, token] of following.entries()) {
+              // The likeliest one is chosen, so more of them need all to be sorted, which takes longer.
+              const report = [[token], false, false, true, top > 1 ? top : 0] as const;
+              const [, , , pairs, total] = await context.sampleToken(
+                logits[at] ?? 0,
+                sampler,
+                false,
+                false,
+                report,
+                true,
+              );
+              scores.push(scoreOf(pairs, total));
+            }
+            resolve();
+          } catch (error) {
+            failed(error);
+          }
+        };
+        this.add(tokens, priority, { choose, outputs: following.map((_, at) => at), failed });
+      });
+    } finally {
+      sampler.dispose();
+    }
+    return scores;
+  }
+
   generate(tokens: readonly Token[], options: GenerateOptions): TokenSteps {
     // A sampler of a model that is gone would end the process.
     this.loop.ensureOpen();
@@ -114,7 +151,7 @@ class NativeSequence implements Sequence {
   add(
     tokens: readonly Token[],
     evaluationPriority: EvaluationPriority,
-    { choose, computed, failed }: { choose?: Step['choose']; computed?: () => void; failed: Step['failed'] },
+    { choose, outputs, computed, failed }: Pick<Step, 'choose' | 'outputs' | 'failed'> & { computed?: () => void },
   ): Step {
     const step: Step = {
       sequenceId: this.id,
@@ -123,6 +160,7 @@ class NativeSequence implements Sequence {
       logits: [],
       evaluationPriority,
       choose,
+      outputs,
       computed: () => {
         this.tokens.push(...tokens);
         computed?.();
@@ -148,8 +186,8 @@ class NativeSteps implements TokenSteps {
   readonly #sequence: NativeSequence;
   readonly #options: GenerateOptions;
   readonly #sampler: AddonSampler;
-  /** The grammar that the sampler is configured with. */
-  #applied: { grammar: LlamaGrammarEvaluationState | undefined } | undefined;
+  /** What the sampler is configured with. */
+  #applied: { grammar: LlamaGrammarEvaluationState | undefined; biases: TokenBiases } | undefined;
   /** What is computed next, if the caller sends nothing else. */
   #upcoming: readonly Token[];
   #step: Step | undefined;
@@ -200,7 +238,7 @@ class NativeSteps implements TokenSteps {
 
   #start(tokens: readonly Token[]): void {
     this.#step = this.#sequence.add(tokens, this.#options.priority, {
-      choose: (logits) => this.#choose(logits),
+      choose: ([logits = 0]) => this.#choose(logits),
       failed: (error) => this.#arrive({ error }),
     });
   }
@@ -220,23 +258,25 @@ class NativeSteps implements TokenSteps {
     }
   }
 
-  /** The sampler keeps track of the tokens it chooses, so it is configured again only when the grammar changes. */
+  /** The sampler keeps track of the tokens it chooses, so it is configured again only when the grammar or the biases change. */
   #configure(): void {
     const { sampling } = this.#options;
+    const biases = this.#options.biases();
     const { grammarEvaluationState: ask } = sampling;
     const grammar = typeof ask === 'function' ? ask() : ask;
-    if (this.#applied !== undefined && this.#applied.grammar === grammar) return;
-    this.#applied = { grammar };
+    if (this.#applied?.biases === biases && this.#applied.grammar === grammar) return;
+    this.#applied = { grammar, biases };
     const { grammarEvaluationState: _, ...rest } = sampling;
     this.#sampler.applyConfig(
-      this.#sequence.addon.samplerConfig({ ...rest, ...(grammar && { grammarEvaluationState: grammar }) }),
+      this.#sequence.addon.samplerConfig({ ...rest, ...(grammar && { grammarEvaluationState: grammar }) }, biases),
     );
   }
 
   #outcomeOf(token: Token | -1, pairs?: TokenWithProbabilities[1]): Outcome {
     if (token === -1) return { error: new Error('No token could be chosen') };
-    if (this.#sequence.isEnd(token)) return { value: undefined };
-    return { value: { token, ...(pairs && { probabilities: probabilitiesOf(pairs) }) } };
+    const isEnd = this.#sequence.isEnd(token);
+    if (isEnd && !this.#options.withEnd) return { value: undefined };
+    return { value: { token, ...(isEnd && { isEnd }), ...(pairs && { probabilities: probabilitiesOf(pairs) }) } };
   }
 
   #arrive(outcome: Outcome): void {
@@ -252,12 +292,18 @@ class NativeSteps implements TokenSteps {
   }
 
   #runAhead(outcome: Outcome): boolean {
-    if ('error' in outcome || outcome.value === undefined) return false;
+    if ('error' in outcome || outcome.value === undefined || outcome.value.isEnd) return false;
     this.#upcoming = [outcome.value.token];
     if (this.#ended || !this.#options.mayRunAhead()) return false;
     this.#start(this.#upcoming);
     return true;
   }
+}
+
+function scoreOf(pairs: readonly number[], total: number): TokenScore {
+  const logits = [...probabilitiesOf(pairs)].sort(([, a], [, b]) => b - a);
+  const highest = logits[0]?.[1] ?? 0;
+  return new Map(logits.map(([token, logit]) => [token, logit - highest - Math.log(total)]));
 }
 
 function probabilitiesOf(pairs: readonly number[]): Map<Token, number> {

@@ -29,7 +29,6 @@ describe('sampling without top-k', () => {
   const options = (seed: number) =>
     samplingOptions({
       request: { temperature: 2, topP: 1, seed },
-      model,
       generated: [],
       maxTokens: 1,
       randomSeed: () => 1,

@@ -1,7 +1,8 @@
 import type { SamplingOptions } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { fieldText } from '@baobab/core/errors/fields.ts';
-import { type LlamaModel, type SequenceEvaluateOptions, type Token, TokenBias } from 'node-llama-cpp';
+import type { SequenceEvaluateOptions, Token } from 'node-llama-cpp';
+import type { TokenBiases } from './addon.ts';
 
 const DEFAULT_TEMPERATURE = 1;
 /** Keeps small quantised models from unlikely tokens when the client sets no limit. */
@@ -16,41 +17,34 @@ export const SEEDS = 2 ** 32 - 1;
 
 export interface SamplingInput {
   request: SamplingOptions;
-  model: LlamaModel;
   /** Tokens generated so far. Penalties apply to these and not to the prompt. */
   generated: readonly number[];
   maxTokens: number;
   randomSeed: () => number;
 }
 
-export function samplingOptions({
-  request,
-  model,
-  generated,
-  maxTokens,
-  randomSeed,
-}: SamplingInput): SequenceEvaluateOptions {
+export function samplingOptions({ request, generated, maxTokens, randomSeed }: SamplingInput): SequenceEvaluateOptions {
   const frequencyPenalty = request.frequencyPenalty ?? 0;
   const presencePenalty = request.presencePenalty ?? 0;
-  const limited = request.topP !== undefined || request.logprobs !== undefined;
+  const { topK, topP, minP, repetitionPenalty = 1 } = request;
+  const limited = topK !== undefined || topP !== undefined || request.logprobs !== undefined;
   return {
     temperature: temperatureOf(request),
-    topK: NO_TOP_K,
-    topP: request.topP ?? 1,
-    minP: limited ? 0 : DEFAULT_MIN_PROBABILITY,
+    topK: topK ?? NO_TOP_K,
+    topP: topP ?? 1,
+    minP: minP ?? (limited ? 0 : DEFAULT_MIN_PROBABILITY),
     seed: request.seed === undefined ? randomSeed() : normalisedSeed(request.seed),
-    ...(frequencyPenalty !== 0 || presencePenalty !== 0
+    ...(frequencyPenalty !== 0 || presencePenalty !== 0 || repetitionPenalty !== 1
       ? {
           repeatPenalty: {
             punishTokens: () => generated as Token[],
             maxPunishTokens: maxTokens,
-            penalty: 1,
+            penalty: repetitionPenalty,
             frequencyPenalty,
             presencePenalty,
           },
         }
       : {}),
-    ...(request.logitBias && request.logitBias.size > 0 ? { tokenBias: tokenBias(model, request.logitBias) } : {}),
   };
 }
 
@@ -71,8 +65,14 @@ export function checkBias(biases: SamplingOptions['logitBias'], vocabularySize: 
   );
 }
 
-function tokenBias(model: LlamaModel, biases: ReadonlyMap<number, number>): TokenBias {
-  const result = TokenBias.for(model);
-  for (const [token, bias] of biases) result.set(token as Token, { logit: bias });
-  return result;
+const NO_BIASES: TokenBiases = new Map();
+
+/** The biases at each moment of an answer, given how many tokens it has. */
+export function biasesOf(
+  { logitBias = NO_BIASES, minTokens = 0, ignoresEnd }: SamplingOptions,
+  endTokens: readonly number[],
+): (generated: number) => TokenBiases {
+  if (minTokens === 0 && !ignoresEnd) return () => logitBias;
+  const endless = new Map([...logitBias, ...endTokens.map((token) => [token, Number.NEGATIVE_INFINITY] as const)]);
+  return (generated) => (ignoresEnd || generated < minTokens ? endless : logitBias);
 }

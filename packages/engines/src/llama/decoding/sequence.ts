@@ -1,4 +1,5 @@
 import type { EvaluationPriority, SequenceEvaluateOptions, Token } from 'node-llama-cpp';
+import type { TokenBiases } from './addon.ts';
 
 /** One sequence of a context: a text that the model continues, with its keys and values in the cache. */
 export interface Sequence {
@@ -12,14 +13,31 @@ export interface Sequence {
   truncate(length: number): Promise<void>;
   /** Adds tokens without choosing one after them. */
   read(tokens: readonly Token[], priority: EvaluationPriority): Promise<void>;
+  /** Adds tokens, and tells how likely the model finds the one after each of them. */
+  score(tokens: readonly Token[], options: ScoreOptions): Promise<TokenScore[]>;
   /** Adds tokens, and then those that the model chooses. */
   generate(tokens: readonly Token[], options: GenerateOptions): TokenSteps;
 }
 
+export interface ScoreOptions {
+  priority: EvaluationPriority;
+  /** The token after each of them. */
+  following: readonly Token[];
+  /** How many of the likeliest tokens to tell. */
+  top: number;
+}
+
+/** Log probabilities of tokens, likeliest first. The following token is among them. */
+export type TokenScore = ReadonlyMap<Token, number>;
+
 export interface GenerateOptions {
   priority: EvaluationPriority;
   sampling: SequenceEvaluateOptions;
+  /** Asked for each token. Returns the same object while nothing changes. */
+  biases(): TokenBiases;
   probabilities: boolean;
+  /** The token that ends the answer is told too. */
+  withEnd: boolean;
   /**
    * Asked for each token: whether the next one may be computed before the caller has read this one. Then nothing can replace the token,
    * and the work of sending it takes no time from the model.
@@ -39,5 +57,7 @@ export interface TokenSteps {
 
 export interface EvaluatedToken {
   token: Token;
+  /** It ends the answer. */
+  isEnd?: true;
   probabilities?: Map<Token, number>;
 }

@@ -16,6 +16,9 @@ function fakeSequence(id: number) {
       tokens.length = Math.min(length, tokens.length);
     },
     async read() {},
+    score() {
+      throw new Error('not here');
+    },
     generate() {
       throw new Error('not here');
     },
@@ -30,6 +33,7 @@ function pool(count: number) {
     accountId: 'a',
     tokens,
     reproducible: false,
+    fresh: false,
     signal: new AbortController().signal,
     ...options,
   });

@@ -13,6 +13,8 @@ export interface SlotRequest {
   tokens: readonly number[];
   /** Reuse only tokens that a cold run would compute bit for bit the same. */
   reproducible: boolean;
+  /** Reuse nothing: all tokens have to be computed. */
+  fresh: boolean;
   signal: AbortSignal;
 }
 
@@ -70,8 +72,8 @@ export function createSlotPool({ sequences, chunkTokens }: SlotPoolOptions): Slo
     return candidates[0];
   };
 
-  const reusable = (slot: PooledSlot, { accountId, tokens, reproducible }: SlotRequest): number => {
-    if (slot.accountId !== accountId || slot.sequence.isForwardOnly) return 0;
+  const reusable = (slot: PooledSlot, { accountId, tokens, reproducible, fresh }: SlotRequest): number => {
+    if (fresh || slot.accountId !== accountId || slot.sequence.isForwardOnly) return 0;
     // The last prompt token is always evaluated again: its logits choose the first new token.
     const limit = Math.min(tokens.length - 1, slot.tokens.length);
     let common = 0;

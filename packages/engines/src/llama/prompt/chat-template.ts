@@ -1,4 +1,5 @@
-import type { ChatMessage, ToolDefinition } from '@baobab/core/engine/engine.ts';
+import type { ChatMessage, ChatRequest, ToolDefinition } from '@baobab/core/engine/engine.ts';
+import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { Template } from '@huggingface/jinja';
 import type { PromptPart } from '../text/prompt-tokenizer.ts';
@@ -15,6 +16,7 @@ export interface RenderInput {
   forcesCall?: boolean | undefined;
   /** False: a model that thinks before it answers should not, if its template can say so. */
   thinks?: false | undefined;
+  answerStart?: ChatRequest['answerStart'];
 }
 
 /** How the answer of a model that thinks begins: it opens its thoughts itself, or the prompt has opened them already. */
@@ -58,20 +60,29 @@ const GENERIC_TEMPLATE = `{{ bos_token }}{% for message in messages %}### {{ mes
 const OPEN = '\u{F0BA0}';
 const CLOSE = '\u{F0BAB}';
 const MARKER = new RegExp(`${OPEN}(\\d+)${CLOSE}`, 'u');
-const MARKER_CHARACTERS = new RegExp(`[${OPEN}${CLOSE}]`, 'gu');
+/** Ends the message that the answer continues: templates write something after it. */
+const CONTINUED = '\u{F0BAC}';
+const MARKER_CHARACTERS = new RegExp(`[${OPEN}${CLOSE}${CONTINUED}]`, 'gu');
 
-type Run = (messages: readonly TemplateMessage[], tools?: readonly TemplateTool[], thinks?: false) => string;
+type Run = (messages: readonly TemplateMessage[], options?: RunOptions) => string;
+
+interface RunOptions extends Pick<RenderInput, 'thinks' | 'answerStart'> {
+  tools?: readonly TemplateTool[] | undefined;
+}
 
 /** Ends a prompt that has opened the thoughts of the answer. */
 const OPENED_THOUGHTS = /<think>\s*$/;
+/** In a message that is continued. */
+const OPEN_THOUGHTS = /<think>(?!.*<\/think>)/s;
 
 export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
   const { source = GENERIC_TEMPLATE, toolSource, controlTexts, endTexts } = options;
   const run = createRun(source, options);
   const runWithTools = toolSource === undefined ? run : createRun(toolSource, options);
   const knowsThoughts = source.includes('think>');
-  const thinkingAfter = (prompt: string): Thinking | undefined => {
+  const thinkingAfter = (prompt: string, { messages, answerStart }: RenderInput): Thinking | undefined => {
     if (!knowsThoughts) return undefined;
+    if (answerStart === 'continued') return OPEN_THOUGHTS.test(messages.at(-1)?.content ?? '') ? 'opened' : undefined;
     return OPENED_THOUGHTS.test(prompt) ? 'opened' : 'opens';
   };
   const controlPattern =
@@ -84,18 +95,19 @@ export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
   )?.includes('PROBE');
   const prepare = (messages: readonly TemplateMessage[]) => (takesSystem ? messages : foldSystem(messages));
   const support = learnToolSupport({
-    render: (messages, tools) => attempt(() => runWithTools(messages, tools)),
+    render: (messages, tools) => attempt(() => runWithTools(messages, { tools })),
     controlTexts,
     endTexts,
   });
 
-  const renderNative = ({ messages, tools, fits, forcesCall, thinks }: RenderInput): RenderedPrompt | undefined => {
+  const renderNative = (input: RenderInput): RenderedPrompt | undefined => {
+    const { messages, tools, fits, forcesCall, thinks, answerStart } = input;
     if (!support || (!tools && !messages.some(usesTools)) || fits?.(support.syntax) === false) return undefined;
     const guard = createEscape(controlPattern);
     const callNumbers = numberCalls(messages);
     const turns = prepare(nativeMessages(messages, { ...support, callNumbers }).map((turn) => guard.value(turn)));
     const definitions = tools?.map((tool) => guard.value(nativeTool(tool)));
-    const text = attempt(() => runOrMerge(runWithTools, turns, { tools: definitions, thinks }));
+    const text = attempt(() => runUpTo(runWithTools, turns, { tools: definitions, thinks, answerStart }));
     if (text === undefined) return undefined;
     const { withoutCalls, syntax } = support;
     const cut = forcesCall && text.endsWith(withoutCalls) ? withoutCalls.length : 0;
@@ -103,7 +115,7 @@ export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
       parts: guard.split(text.slice(0, text.length - cut)),
       syntax,
       callsBefore: callNumbers.size,
-      thinking: thinkingAfter(text),
+      thinking: thinkingAfter(text, input),
     };
   };
 
@@ -115,14 +127,16 @@ export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
       const guard = createEscape(controlPattern);
       const turns = prepare(genericMessages(input.messages, input.tools).map((turn) => guard.value(turn)));
       try {
-        const text = runOrMerge(run, turns, { thinks: input.thinks });
+        const { thinks, answerStart } = input;
+        const text = runUpTo(run, turns, { thinks, answerStart });
         return {
           parts: guard.split(text),
           syntax: GENERIC_SYNTAX,
           callsBefore: 0,
-          thinking: thinkingAfter(text),
+          thinking: thinkingAfter(text, input),
         };
       } catch (error) {
+        if (error instanceof ApiError) throw error;
         const reason = error instanceof Error ? error.message : String(error);
         throw errors.invalidParameter(
           ['messages'],
@@ -135,12 +149,12 @@ export function createChatTemplate(options: ChatTemplateOptions): ChatTemplate {
 
 function createRun(source: string, { bosToken, eosToken }: ChatTemplateOptions): Run {
   const template = new Template(source);
-  return (messages, tools, thinks) =>
+  return (messages, { tools, thinks, answerStart } = {}) =>
     template.render({
       messages,
       ...(tools ? { tools } : {}),
       ...(thinks === false ? { enable_thinking: false } : {}),
-      add_generation_prompt: true,
+      add_generation_prompt: answerStart === undefined,
       bos_token: bosToken,
       eos_token: eosToken,
     });
@@ -158,16 +172,25 @@ function attempt<T>(work: () => T): T | undefined {
  * Some templates require that user and assistant take turns, so consecutive messages of one role are merged. Others fail without
  * `tools`.
  */
-function runOrMerge(
-  run: Run,
-  messages: readonly TemplateMessage[],
-  { tools, thinks }: { tools?: readonly TemplateTool[] | undefined; thinks?: false | undefined },
-): string {
+function runOrMerge(run: Run, messages: readonly TemplateMessage[], options: RunOptions): string {
   const merged = mergeNeighbours(messages);
   return (
-    attempt(() => run(messages, tools, thinks)) ??
-    attempt(() => run(merged, tools, thinks)) ??
-    run(merged, tools ?? [], thinks)
+    attempt(() => run(messages, options)) ??
+    attempt(() => run(merged, options)) ??
+    run(merged, { ...options, tools: options.tools ?? [] })
+  );
+}
+
+/** The prompt, up to the end of the last message if the answer continues it. */
+function runUpTo(run: Run, messages: readonly TemplateMessage[], options: RunOptions): string {
+  const last = messages.at(-1);
+  if (options.answerStart !== 'continued' || last === undefined) return runOrMerge(run, messages, options);
+  const marked = [...messages.slice(0, -1), { ...last, content: last.content + CONTINUED }];
+  const [text = '', end] = runOrMerge(run, marked, options).split(CONTINUED, 2);
+  if (end !== undefined) return text;
+  throw errors.unsupportedParameter(
+    ['answerStart'],
+    'The chat template of this model has no place for a message that is continued.',
   );
 }
 

@@ -20,8 +20,10 @@ export interface PromptTokenizer {
   parts(parts: readonly PromptPart[], limit: PromptLimit): Promise<Token[]>;
   /** A plain text to continue. */
   text(text: string, limit: PromptLimit): Promise<Token[]>;
+  /** A plain text without the token that begins every prompt. */
+  withoutStart(tokens: Token[]): Token[];
   /** Token ids from a client. */
-  ids(ids: readonly number[]): Token[];
+  ids(ids: readonly number[], field?: FieldPath): Token[];
   /** Text that continues the tokens before it. */
   continuation(parts: readonly PromptPart[]): Token[];
 }
@@ -79,11 +81,12 @@ export function createPromptTokenizer(model: TokenizerModel, vocabularySize: num
       await refuseTooLong([{ text, literal: true }], limit);
       return withStart(model.tokenize(text, false));
     },
-    ids(ids) {
+    withoutStart: (tokens) => (shouldPrependBosToken && tokens[0] === bos ? tokens.slice(1) : tokens),
+    ids(ids, field = ['prompt']) {
       const wrong = ids.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= vocabularySize);
       if (wrong !== -1) {
         throw errors.invalidParameter(
-          ['prompt'],
+          field,
           `The token ${ids[wrong]} at position ${wrong} is not in the vocabulary of this model (0 to ${vocabularySize - 1}).`,
         );
       }

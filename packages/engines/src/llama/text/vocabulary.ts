@@ -5,6 +5,8 @@ export interface Vocabulary {
   bytes(token: number): Uint8Array;
   /** The text of a control token, which is never shown. */
   control(token: number): string | undefined;
+  /** The text of tokens, control tokens included. */
+  text(tokens: readonly number[]): string;
   /** The token as text, for log probabilities. */
   label(token: number): string;
   /** Texts that the tokenizer turns into single control tokens, longest first. */
@@ -56,6 +58,7 @@ export function createVocabulary(metadata: TokenizerMetadata): Vocabulary {
     size: tokens.length,
     bytes,
     control: (token) => (isControl(token) ? tokens[token] : undefined),
+    text: (ids) => lossy.decode(Buffer.concat(ids.map((id) => (isControl(id) ? utf8.encode(tokens[id]) : bytes(id))))),
     label(token) {
       const own = bytes(token);
       return own.length > 0 ? lossy.decode(own) : (tokens[token] ?? '');

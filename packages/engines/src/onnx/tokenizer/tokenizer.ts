@@ -5,6 +5,8 @@ import { createWordPieceEncoder, isLeanWordPiece } from './word-piece.ts';
 
 export interface Tokenizer {
   encode: Encode;
+  /** The text of ids, special tokens included. White space and case are those of the vocabulary. */
+  decode(ids: readonly number[]): string;
   template: Template;
   vocabularySize: number;
   padId: number;
@@ -17,7 +19,9 @@ export interface Tokenizer {
 export async function loadTokenizer(path: string): Promise<Tokenizer> {
   const file = JSON.parse(await readFile(path, 'utf8')) as TokenizerFile;
   return {
-    encode: isLeanWordPiece(file) ? createWordPieceEncoder(file) : await createGeneralEncoder(file),
+    ...(isLeanWordPiece(file)
+      ? { encode: createWordPieceEncoder(file), decode: createWordPieceDecoder(file) }
+      : await createGeneralTokenizer(file)),
     template: readTemplate(file),
     vocabularySize: vocabularySize(file),
     padId: padId(file),
@@ -37,12 +41,25 @@ function padId(file: TokenizerFile): number {
   return file.added_tokens?.find((token) => token.content === '[PAD]' || token.content === '<pad>')?.id ?? 0;
 }
 
+function createWordPieceDecoder({ model: { vocab, continuing_subword_prefix: prefix = '##' } }: TokenizerFile) {
+  const pieces = new Map(Object.entries(vocab).map(([piece, id]) => [Number(id), piece]));
+  return (ids: readonly number[]): string =>
+    ids.reduce((text, id) => {
+      const piece = pieces.get(id) ?? '';
+      if (text === '') return piece;
+      return piece.startsWith(prefix) ? text + piece.slice(prefix.length) : `${text} ${piece}`;
+    }, '');
+}
+
 /** Any other tokenizer (Unigram, BPE), about ten times slower than our own WordPiece. Its library is loaded only then. */
-async function createGeneralEncoder(file: TokenizerFile): Promise<Encode> {
+async function createGeneralTokenizer(file: TokenizerFile): Promise<Pick<Tokenizer, 'encode' | 'decode'>> {
   const library = await import('@huggingface/tokenizers');
   const tokenizer = new library.Tokenizer(withoutSpecialTokens(file), {});
-  return (text, { before, after } = { before: [], after: [] }) =>
-    Int32Array.from([...before, ...tokenizer.encode(text, { add_special_tokens: false }).ids, ...after]);
+  return {
+    encode: (text, { before, after } = { before: [], after: [] }) =>
+      Int32Array.from([...before, ...tokenizer.encode(text, { add_special_tokens: false }).ids, ...after]),
+    decode: (ids) => tokenizer.decode([...ids], { skip_special_tokens: false }).replaceAll('\0', ''),
+  };
 }
 
 /** Special tokens in a text are plain text; a Unigram vocabulary would also find them as pieces. */

@@ -61,6 +61,10 @@ export async function load(spec: LoadSpec<OnnxOptions>): Promise<EngineModel> {
 
   return {
     countTokens: async (text) => vocabulary.encode(text).length,
+    tokenizer: {
+      encode: async (text) => vocabulary.encode(text),
+      decode: async (ids) => vocabulary.decode(ids),
+    },
     transcription: { transcribe: (request, context) => transcriber.transcribe(request, context) },
     [Symbol.asyncDispose]: () => network.release(),
   };

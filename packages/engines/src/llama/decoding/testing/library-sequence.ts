@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { LlamaContextSequence, Token } from 'node-llama-cpp';
+import { type LlamaContextSequence, type Token, TokenBias } from 'node-llama-cpp';
 import type { EvaluatedToken, GenerateOptions, Sequence, TokenSteps } from '../sequence.ts';
 
 /** A sequence by the public interface of node-llama-cpp, which ours must not differ from. */
@@ -18,6 +18,9 @@ export function librarySequence(sequence: LlamaContextSequence, id: number): Seq
     },
     read: (tokens, evaluationPriority) =>
       sequence.evaluateWithoutGeneratingNewTokens([...tokens], { evaluationPriority }),
+    score() {
+      throw new Error('not compared');
+    },
     generate: (tokens, options) => librarySteps(sequence, tokens, options),
   };
 }
@@ -25,9 +28,9 @@ export function librarySequence(sequence: LlamaContextSequence, id: number): Seq
 function librarySteps(
   sequence: LlamaContextSequence,
   tokens: readonly Token[],
-  { priority, sampling, probabilities, mayRunAhead }: GenerateOptions,
+  { priority, sampling, biases, probabilities, mayRunAhead }: GenerateOptions,
 ): TokenSteps {
-  const options = { ...sampling, evaluationPriority: priority };
+  const options = { ...sampling, ...biasOptions(sequence, biases()), evaluationPriority: priority };
   const steps: AsyncGenerator<EvaluatedToken, void, Token[] | undefined> = probabilities
     ? sequence.evaluateWithMetadata([...tokens], { probabilities: true }, options)
     : sequence.evaluateWithMetadata([...tokens], {}, options);
@@ -52,4 +55,11 @@ function librarySteps(
       await steps.return();
     },
   };
+}
+
+function biasOptions({ model }: LlamaContextSequence, biases: ReadonlyMap<number, number>) {
+  if (biases.size === 0) return {};
+  const tokenBias = TokenBias.for(model);
+  for (const [token, bias] of biases) tokenBias.set(token as Token, { logit: bias });
+  return { tokenBias };
 }

@@ -1,4 +1,5 @@
 import { classRanges, type GrammarRules } from '../grammar-rules.ts';
+import type { Alphabet } from './alphabet.ts';
 import { either, oneOf } from './choice.ts';
 import {
   ANY_CHARACTER,
@@ -9,18 +10,16 @@ import {
   mergedRanges,
   repeated,
 } from './fragment.ts';
-import { codePointOf, jsonCharacter, NEEDS_ESCAPE, rangesWithoutEscapes, writtenEscape } from './json-characters.ts';
+import { codePointOf } from './json-characters.ts';
 import { ComplexPattern, UnsupportedPattern } from './pattern-errors.ts';
 
 const MAX_DEPTH = 64;
 const MAX_SHOWN = 100;
 
-/** A dot does not match line ends, two of which JSON does not escape. */
-const DOT = '[^"\\\\\\x00-\\x1f\\x7f\u2028\u2029]';
 const UNICODE_SPACES = ' \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff';
 /** Ranges of these classes. */
 const PLAIN_RANGES = 4;
-/** Shorthand escapes; white space is narrowed to the space. */
+/** Shorthand escapes, but for white space. */
 const SHORTHAND: Record<string, CodePoints> = {
   d: [[48, 57]],
   w: [
@@ -29,10 +28,8 @@ const SHORTHAND: Record<string, CodePoints> = {
     [95, 95],
     [97, 122],
   ],
-  s: [[32, 32]],
 };
 const SHORTHAND_NOT: Record<string, string> = { D: '0-9', W: 'a-zA-Z0-9_', S: UNICODE_SPACES };
-const CONTROL_ESCAPES: Record<string, string> = { n: '\\n', t: '\\t', r: '\\r', f: '\\f', b: '\\b' };
 
 export interface ParsedPattern {
   body: Fragment;
@@ -45,10 +42,12 @@ export class PatternParser {
   readonly #rules: GrammarRules;
   readonly #pattern: string;
   readonly #characters: readonly string[];
+  readonly #alphabet: Alphabet;
   #at = 0;
   #depth = 0;
 
-  constructor(rules: GrammarRules, pattern: string) {
+  constructor(rules: GrammarRules, pattern: string, alphabet: Alphabet) {
+    this.#alphabet = alphabet;
     this.#rules = rules;
     this.#pattern = pattern;
     this.#characters = [...pattern];
@@ -131,10 +130,10 @@ export class PatternParser {
     const character = this.#next();
     if (character === '(') return this.#group();
     if (character === '[') return this.#characterClass();
-    if (character === '.') return characterOf(DOT, ANY_CHARACTER, { ranges: PLAIN_RANGES });
+    if (character === '.') return characterOf(this.#alphabet.dot, ANY_CHARACTER, { ranges: PLAIN_RANGES });
     if (character === '\\') return this.#escaped();
     if ('^$*+?{}'.includes(character)) return this.#refuse(`'${character}' in this site`);
-    return jsonCharacter(character);
+    return this.#alphabet.one(character);
   }
 
   #group(): Fragment {
@@ -154,13 +153,16 @@ export class PatternParser {
 
   #escaped(): Fragment {
     const character = this.#next();
-    const shorthand = SHORTHAND[character];
+    const shorthand = this.#shorthand(character);
     if (shorthand !== undefined) return oneOf(shorthand);
     const opposite = SHORTHAND_NOT[character];
     if (opposite !== undefined)
-      return characterOf(`[^${opposite}"\\\\\\x00-\\x1f\\x7f]`, ANY_CHARACTER, { ranges: 16 });
-    if (character !== 'b' && CONTROL_ESCAPES[character] !== undefined) return writtenEscape(CONTROL_ESCAPES[character]);
-    return jsonCharacter(this.#codePoint(character));
+      return characterOf(`[^${opposite}${this.#alphabet.excluded}]`, ANY_CHARACTER, { ranges: 16 });
+    return this.#alphabet.control(character) ?? this.#alphabet.one(this.#codePoint(character));
+  }
+
+  #shorthand(letter: string): CodePoints | undefined {
+    return letter === 's' ? this.#alphabet.space : SHORTHAND[letter];
   }
 
   /** The character of an escape. */
@@ -179,6 +181,9 @@ export class PatternParser {
     const negated = this.#accept('^');
     const members: [number, number][] = [];
     const escapes = new Set<string>();
+    const addRange = (first: string, last: string) => {
+      for (const [from, to] of this.#alphabet.ranges(codePointOf(first), codePointOf(last))) members.push([from, to]);
+    };
     while (!this.#accept(']')) {
       const first = this.#classMember();
       if (first.set !== undefined) {
@@ -188,19 +193,20 @@ export class PatternParser {
         const last = this.#classMember();
         if (last.character === undefined || codePointOf(first.character) > codePointOf(last.character))
           this.#refuse('a wrong range');
-        else members.push(...rangesWithoutEscapes(codePointOf(first.character), codePointOf(last.character)));
-      } else if (NEEDS_ESCAPE.test(first.character)) {
+        else addRange(first.character, last.character);
+      } else if (this.#alphabet.isEscaped(first.character)) {
         escapes.add(first.character);
-      } else if (first.character >= ' ' && first.character !== '\x7f') {
-        members.push([codePointOf(first.character), codePointOf(first.character)]);
-      }
+      } else addRange(first.character, first.character);
     }
     if (negated) {
       const ranges = mergedRanges(members);
-      const text = `[^${classRanges(ranges)}"\\\\\\x00-\\x1f\\x7f]`;
+      const text = `[^${classRanges(ranges)}${this.#alphabet.excluded}]`;
       return characterOf(text, ANY_CHARACTER, { ranges: ranges.length + PLAIN_RANGES });
     }
-    const parts = [...(members.length > 0 ? [oneOf(members)] : []), ...[...escapes].map(writtenEscape)];
+    const parts = [
+      ...(members.length > 0 ? [oneOf(members)] : []),
+      ...[...escapes].map((each) => this.#alphabet.one(each)),
+    ];
     if (parts.length === 0) this.#refuse('a class without printable characters');
     const whole = either(parts);
     return parts.length === 1 ? whole : { ...whole, text: `(${whole.text})` };
@@ -210,7 +216,7 @@ export class PatternParser {
     const character = this.#next();
     if (character !== '\\') return { character };
     const name = this.#next();
-    const set = SHORTHAND[name];
+    const set = this.#shorthand(name);
     if (set !== undefined) return { set };
     if (SHORTHAND_NOT[name] !== undefined) this.#refuse(`the escape '\\${name}' in a class`);
     const control = { n: '\n', t: '\t', r: '\r', f: '\f', v: '\v' }[name];
