@@ -245,6 +245,47 @@ describe('the request to an upstream', () => {
     });
   });
 
+  it.each([
+    [
+      'vllm',
+      { topK: 5, minTokens: 2, answerStart: 'continued' as const },
+      { top_k: 5, min_tokens: 2, continue_final_message: true, add_generation_prompt: false },
+    ],
+    [
+      'vllm',
+      { format: { type: 'choice' as const, texts: ['a'] } },
+      { structured_outputs: { choice: ['a'] }, guided_choice: ['a'] },
+    ],
+    [
+      'llama-server',
+      { format: { type: 'choice' as const, texts: ['a "b"'] } },
+      { grammar: 'root ::= "a \\x22b\\x22"' },
+    ],
+    ['baobab', { format: { type: 'regex' as const, pattern: 'a+' } }, { structured_outputs: { regex: 'a+' } }],
+    ['openai', { minP: 0, repetitionPenalty: 1, minTokens: 0 }, {}],
+  ] as const)('asks %s for what few servers can do', async (kind, more, fields) => {
+    bench = await remoteBench({ upstreams: [{ kind }] });
+    await collect(bench.chat({ ...hello, ...more }));
+    expect(bench.upstreams[0]?.requests[0]?.body).toMatchObject(fields);
+  });
+
+  it.each([
+    ['openai', { topK: 5 }, 'topK'],
+    ['openai', { answerStart: 'continued' as const }, 'answerStart'],
+    ['ollama', { format: { type: 'choice' as const, texts: ['a'] } }, 'format'],
+    ['llama-server', { format: { type: 'regex' as const, pattern: 'a' } }, 'format'],
+    ['llama-server', { withTokenIds: true as const }, 'withTokenIds'],
+    ['openai', { countsEach: true as const }, 'countsEach'],
+  ] as const)('refuses what %s would leave out', async (kind, more, param) => {
+    bench = await remoteBench({ upstreams: [{ kind }] });
+    await expect(collect(bench.chat({ ...hello, ...more }))).rejects.toMatchObject({
+      status: 422,
+      code: 'unsupported_parameter',
+      param,
+    });
+    expect(bench.upstreams[0]?.requests).toEqual([]);
+  });
+
   it('asks for JSON mode', async () => {
     expect(await bodyOf({ ...hello, format: { type: 'json_object' } })).toMatchObject({
       response_format: { type: 'json_object' },

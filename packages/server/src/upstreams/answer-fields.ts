@@ -2,6 +2,10 @@
 export const fieldsOf = (value: unknown): Record<string, unknown> =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 
+/** Undefined unless it is a list of numbers. */
+export const numbersOf = (value: unknown): number[] | undefined =>
+  Array.isArray(value) && value.every((item): item is number => typeof item === 'number') ? value : undefined;
+
 /** A size in an upstream's answer, such as that of a context: whole and positive. */
 export const sizeOf = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : undefined;

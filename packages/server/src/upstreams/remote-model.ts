@@ -15,6 +15,7 @@ import { createUpstreamPool } from './routing/pool.ts';
 import { type Route, Router } from './routing/router.ts';
 import { createUpstream, type Upstream, type UpstreamMetrics, upstreamAddresses } from './routing/upstream.ts';
 import { createTokenCounter } from './token-counts.ts';
+import { createRemoteTokenizer } from './tokenizer.ts';
 import { createRemoteTranscription, type RemoteTranscription } from './transcription.ts';
 import type { UpstreamSettings } from './upstream-settings.ts';
 
@@ -151,13 +152,14 @@ function capability(
   route: Route,
   countTokens: (request: ChatRequest) => Promise<number>,
 ): Omit<RemoteCalls, 'countTokens' | typeof Symbol.asyncDispose> {
+  const { tokenizer, encode } = createRemoteTokenizer(route);
   switch (task) {
     case 'chat':
-      return { chat: { ...createRemoteChat(route), countTokens } };
+      return { tokenizer, chat: { ...createRemoteChat(route), countTokens, encode } };
     case 'embedding':
-      return { embedding: createRemoteEmbedding(route) };
+      return { tokenizer, embedding: createRemoteEmbedding(route) };
     case 'cross-encoder':
-      return { rerank: createRemoteRerank(route) };
+      return { tokenizer, rerank: createRemoteRerank(route) };
     case 'transcription':
       return { transcription: createRemoteTranscription(route) };
   }

@@ -38,7 +38,7 @@ export const countAtUpstream = async (
 ): Promise<number[] | undefined> =>
   call.upstream.dialect.countTexts?.(texts, call.upstream.model, askOver(call, field));
 
-const askOver =
+export const askOver =
   (call: UpstreamCall, field: FieldPath): Ask =>
   async (route, body) =>
     (await call.fetchJson({ base: 'root', route, body: JSON.stringify(body), field })).json;

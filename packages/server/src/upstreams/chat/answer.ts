@@ -10,6 +10,8 @@ type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];
 interface WireChunk {
   error?: unknown;
   choices?: WireChoice[];
+  /** Of a chat; completions have them in the choice. */
+  prompt_token_ids?: number[] | null;
   usage?: WireUsage | null;
   /** llama-server with `timings_per_token`. */
   timings?: { prompt_n?: number; cache_n?: number; predicted_n?: number };
@@ -22,6 +24,8 @@ interface WireChoice {
   /** vLLM: the stop sequence, or the id of a token. */
   stop_reason?: string | number | null;
   logprobs?: WireLogprobs | null;
+  token_ids?: number[] | null;
+  prompt_token_ids?: number[] | null;
 }
 interface WireDelta {
   content?: string | null;
@@ -56,6 +60,7 @@ interface Estimates {
   mostCompletionTokens: number;
 }
 
+const NO_TOKENS: readonly number[] = [];
 /** In UTF-8. */
 const MOST_CHARACTER_BYTES = 3;
 
@@ -75,6 +80,8 @@ export class ChatChunks {
   cachedIsCounted = false;
   reason: EndReason | undefined;
   stopSequence: string | undefined;
+  promptTokenIds: readonly number[] | undefined;
+  tokenIds: readonly number[] = NO_TOKENS;
   done = false;
   readonly #mostCompletionTokens: number;
   /** Characters of the answer so far. */
@@ -120,7 +127,11 @@ export class ChatChunks {
     if (choice.finish_reason === 'abort' || choice.finish_reason === 'error') {
       return { error: { message: `the upstream ended with '${choice.finish_reason}'`, code: 500 } };
     }
+    const promptTokenIds = chunk.prompt_token_ids ?? choice.prompt_token_ids;
+    if (promptTokenIds) this.promptTokenIds = promptTokenIds;
+    const before = out.length;
     this.#readChoice(choice, out);
+    if (choice.token_ids) this.#tellTokens(choice.token_ids, before, out);
     return undefined;
   }
 
@@ -195,6 +206,15 @@ export class ChatChunks {
     if (typeof choice.stop_reason === 'string') this.stopSequence = choice.stop_reason;
   }
 
+  /** With the first event of the chunk, or of a later one if it has none. */
+  #tellTokens(ids: readonly number[], before: number, out: ChatEvent[]): void {
+    this.tokenIds = [...this.tokenIds, ...ids];
+    const first = out[before];
+    if (first === undefined) return;
+    out[before] = { ...first, tokenIds: this.tokenIds };
+    this.tokenIds = NO_TOKENS;
+  }
+
   #innerThoughts(text: string): string {
     this.#thoughts ??= createInnerText();
     return this.#thoughts.push(text);
@@ -221,11 +241,13 @@ function readLogprobs({ content, tokens, token_logprobs, top_logprobs }: WireLog
   if (content)
     return content.map((entry) => ({ ...tokenLogprob(entry), top: (entry.top_logprobs ?? []).map(tokenLogprob) }));
   return (tokens ?? []).map((token, i) => ({
-    ...tokenLogprob({ token, logprob: token_logprobs?.[i] ?? 0 }),
+    token,
+    logprob: token_logprobs?.[i] ?? null,
+    bytes: bytesOf(token),
     top: Object.entries(top_logprobs?.[i] ?? {}).map(([other, logprob]) => tokenLogprob({ token: other, logprob })),
   }));
 }
 
-function tokenLogprob({ token, logprob, bytes }: WireTokenLogprob): Omit<TokenLogprob, 'top'> {
+function tokenLogprob({ token, logprob, bytes }: WireTokenLogprob): TokenLogprob['top'][number] {
   return { token, logprob, bytes: bytes ?? bytesOf(token) };
 }

@@ -9,19 +9,16 @@ import type {
 } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
-import { stringifyInSlices } from '@baobab/core/runtime/json-slices.ts';
 import { countWork } from '@baobab/core/runtime/work.ts';
-import type { Dialect } from '../dialects/dialect.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
 import { type CachedTokensEstimate, prefixKey } from '../routing/prefixes.ts';
 import type { Route } from '../routing/router.ts';
-import type { Upstream } from '../routing/upstream.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { billedPromptTokensAtLeast, countPrompt, withRoomLeft } from '../token-counts.ts';
 import { ChatChunks } from './answer.ts';
 import { AnswerFilter } from './answer-filter.ts';
+import { chatBody, isStreamed } from './request.ts';
 import { type ChatReader, StreamReader, WholeReader } from './stream.ts';
-import { wireMessage, wireTool } from './wire.ts';
 
 const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
 
@@ -65,12 +62,19 @@ class RoutedGeneration {
     const { usage } = reader.chunks;
     const filter = new AnswerFilter(request, call.upstream.credentials);
     const hand = (events: readonly ChatEvent[]): boolean | Promise<boolean> => {
+      if (request.countsEach) sink.used(this.#usage(), this.#region);
       const handed = handEach(filter.push(events), sink);
       return handed instanceof Promise ? handed.then(() => filter.wantsMore) : filter.wantsMore;
     };
     let failure: UpstreamFailure | undefined;
     try {
-      await sink.deliver({ type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens });
+      const { promptTokenIds } = reader.chunks;
+      await sink.deliver({
+        type: 'start',
+        promptTokens: usage.promptTokens,
+        cachedTokens: usage.cachedTokens,
+        ...(promptTokenIds && { tokenIds: promptTokenIds }),
+      });
       if (await hand(first)) await reader.deliver(hand);
       const held = filter.end();
       if (held.length > 0) await handEach(held, sink);
@@ -89,6 +93,7 @@ class RoutedGeneration {
         reason,
         usage: this.#usage(),
         ...(stopSequence !== undefined && { stopSequence }),
+        ...(request.withTokenIds && { tokenIds: reader.chunks.tokenIds }),
       });
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
@@ -232,64 +237,4 @@ function handEach(events: readonly ChatEvent[], sink: GenerationSink): void | Pr
 async function handRest(taken: Promise<void>, rest: readonly ChatEvent[], sink: GenerationSink): Promise<void> {
   await taken;
   for (const event of rest) await sink.deliver(event);
-}
-
-/**
- * Whether the upstream is asked for a stream. A client that waits for the whole answer needs none, unless the upstream counts tokens with
- * every chunk, or they have to be known.
- */
-const isStreamed = ({ wholeAnswer, counted }: ChatRequest, { dialect }: Upstream): boolean =>
-  !wholeAnswer || counted === true || dialect.countsEveryChunk;
-
-/** The body of a chat or completion request. A long one is written in slices. */
-function chatBody(request: ChatRequest, upstream: Upstream, accountId: string): string | Promise<string> {
-  const { prompt } = request;
-  const { dialect } = upstream;
-  const isChat = 'messages' in prompt;
-  const body: Record<string, unknown> = {
-    model: upstream.model,
-    ...(isChat
-      ? { messages: prompt.messages.map((message) => wireMessage(message, dialect.takesThoughts)) }
-      : { prompt: 'text' in prompt ? prompt.text : prompt.tokens }),
-    temperature: request.temperature,
-    top_p: request.topP,
-    seed: request.seed,
-    stop: request.stop,
-    frequency_penalty: request.frequencyPenalty,
-    presence_penalty: request.presencePenalty,
-    logit_bias: request.logitBias === undefined ? undefined : Object.fromEntries(request.logitBias),
-    response_format: wireFormat(request.format, dialect),
-    ...(isChat && request.reasoningEffort !== undefined && dialect.reasoningFields(request.reasoningEffort)),
-    ...(isStreamed(request, upstream) && { stream: true, ...dialect.streamFields }),
-    ...dialect.accountFields?.(accountId),
-  };
-  body[isChat && upstream.learned.wantsMaxCompletionTokens ? 'max_completion_tokens' : 'max_tokens'] =
-    request.maxTokens;
-  if (request.logprobs !== undefined) {
-    Object.assign(
-      body,
-      isChat ? { logprobs: true, top_logprobs: request.logprobs.top } : { logprobs: request.logprobs.top },
-    );
-  }
-  if (isChat) Object.assign(body, toolFields(request, dialect));
-  return stringifyInSlices(body);
-}
-
-function toolFields({ tools = [], toolChoice, parallelToolCalls }: ChatRequest, dialect: Dialect): object {
-  const offered = dialect.offeredTools(tools, toolChoice);
-  if (offered.length === 0) return {};
-  return {
-    tools: offered.map(wireTool),
-    tool_choice: dialect.toolChoice(toolChoice),
-    parallel_tool_calls: parallelToolCalls,
-  };
-}
-
-function wireFormat(format: ChatRequest['format'], { anyObject }: Dialect): unknown {
-  if (format === undefined || format.type === 'text') return undefined;
-  if (format.type === 'json_object') return anyObject;
-  return {
-    type: 'json_schema',
-    json_schema: { name: format.name ?? 'response', schema: format.schema, strict: format.strict ?? true },
-  };
 }

@@ -3,6 +3,7 @@ import type { ChatMessage, ToolDefinition } from '@baobab/core/engine/engine.ts'
 import { fieldsOf, sizeOf } from '../answer-fields.ts';
 import type { Dialect } from './dialect.ts';
 import { openai } from './openai.ts';
+import { vllmConstraint, vllmExtras, vllmTokenizer } from './vllm.ts';
 
 /** Another Baobab. Its errors have our codes, which `error-answer.ts` knows. */
 export const baobab: Dialect = {
@@ -17,6 +18,12 @@ export const baobab: Dialect = {
   /** It lists slugs without versions. */
   listedNames: (model) => [model, `${model}:latest`, ...model.split('@', 1)],
   takesThoughts: true,
+  extras: {
+    ...vllmExtras,
+    countsEach: () => ({ stream_options: { include_usage: true, continuous_usage_stats: true } }),
+  },
+  constraintFields: (constraint) => ({ structured_outputs: vllmConstraint(constraint) }),
+  tokenizer: vllmTokenizer('/v1'),
   async countChat({ messages, tools }, model, ask) {
     const body = { model, input: messages.flatMap(toItems), tools: tools.map(toFunction) };
     const tokens = fieldsOf(await ask('/v1/responses/input_tokens', body)).input_tokens;

@@ -1,6 +1,7 @@
 import type { Modality } from '@baobab/core/domain/model.ts';
 import type {
   ChatRequest,
+  Constraint,
   EmbeddingInput,
   ImageInput,
   RerankRequest,
@@ -90,6 +91,26 @@ export interface ModelFacts {
 /** Gets the JSON object at a route beside `/v1`; undefined unless the server has it. */
 export type Probe = (route: string, body?: object) => Promise<Record<string, unknown> | undefined>;
 
+/**
+ * Parts of a request that few servers can keep, as fields of its body. A request with a part that its upstream does not have here is
+ * refused: left out, it would give another answer. `undefined`: this value of it cannot be kept.
+ */
+export type ExtraFields = {
+  readonly [Name in ExtraName]?: (value: NonNullable<ChatRequest[Name]>) => object | undefined;
+};
+export const EXTRAS = [
+  'answerStart',
+  'countsEach',
+  'echoes',
+  'ignoresEnd',
+  'minP',
+  'minTokens',
+  'repetitionPenalty',
+  'topK',
+  'withTokenIds',
+] as const satisfies readonly (keyof ChatRequest)[];
+type ExtraName = (typeof EXTRAS)[number];
+
 /** All that is special about one kind of server. `openai.ts` has what most have in common. */
 export interface Dialect {
   /** For `models add`: what a server of this kind says about the model that is added. Undefined: the server is of another kind. */
@@ -115,6 +136,9 @@ export interface Dialect {
   readonly accountFields: ((accountId: string) => object) | undefined;
   /** The `response_format` of an answer that may be any JSON object. */
   readonly anyObject: object;
+  readonly extras: ExtraFields;
+  /** Fields that hold an answer to something other than JSON. Undefined: it cannot be held to that. */
+  constraintFields(constraint: Constraint): object | undefined;
   /** The tools that may be called. */
   offeredTools(tools: readonly ToolDefinition[], choice: ToolChoice | undefined): readonly ToolDefinition[];
   toolChoice(choice: ToolChoice | undefined): unknown;
@@ -137,8 +161,22 @@ export interface Dialect {
   readonly countTexts:
     | ((texts: readonly string[], model: string, ask: Ask) => Promise<number[] | undefined>)
     | undefined;
+  /** Texts as tokens, and back. Undefined: it has no route for that. */
+  readonly tokenizer: DialectTokenizer | undefined;
   /** Counts the tokens of a chat as its template writes it. */
   readonly countChat: ((request: CountedChat, model: string, ask: Ask) => Promise<number | undefined>) | undefined;
+}
+
+/** Each resolves with undefined if the answer is not what was asked for. */
+export interface DialectTokenizer {
+  encode(text: string, special: boolean, of: AskedModel): Promise<number[] | undefined>;
+  encodeChat(request: CountedChat & Pick<ChatRequest, 'answerStart'>, of: AskedModel): Promise<number[] | undefined>;
+  decode(tokens: readonly number[], of: AskedModel): Promise<string | undefined>;
+}
+
+export interface AskedModel {
+  model: string;
+  ask: Ask;
 }
 
 export interface BeforeChat {

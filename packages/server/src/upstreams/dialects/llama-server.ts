@@ -1,12 +1,29 @@
-import { fieldsOf, sizeOf } from '../answer-fields.ts';
+import { fieldsOf, numbersOf, sizeOf } from '../answer-fields.ts';
 import { templateReasoning, wireMessage, wireTool, wireToolChoice } from '../chat/wire.ts';
-import type { Dialect } from './dialect.ts';
+import type { Dialect, DialectTokenizer } from './dialect.ts';
 import { openai } from './openai.ts';
 
-const tokensIn = (answer: unknown): number | undefined => {
-  const tokens = fieldsOf(answer).tokens;
-  return Array.isArray(tokens) ? tokens.length : undefined;
+const tokensOf = (answer: unknown): number[] | undefined => numbersOf(fieldsOf(answer).tokens);
+
+const tokenizer: DialectTokenizer = {
+  encode: async (content, special, { ask }) => tokensOf(await ask('/tokenize', { content, add_special: special })),
+  async encodeChat({ messages, tools }, { ask }) {
+    const chat = {
+      messages: messages.map((message) => wireMessage(message, true)),
+      ...(tools.length > 0 && { tools: tools.map(wireTool) }),
+    };
+    const written = fieldsOf(await ask('/apply-template', chat)).prompt;
+    if (typeof written !== 'string') return undefined;
+    return tokensOf(await ask('/tokenize', { content: written, add_special: true, parse_special: true }));
+  },
+  async decode(tokens, { ask }) {
+    const { content } = fieldsOf(await ask('/detokenize', { tokens }));
+    return typeof content === 'string' ? content : undefined;
+  },
 };
+
+const gbnfText = (text: string): string =>
+  `"${text.replace(/["\\\p{Cc}]/gu, (found) => `\\x${found.charCodeAt(0).toString(16).padStart(2, '0')}`)}"`;
 
 export const llamaServer: Dialect = {
   ...openai,
@@ -42,28 +59,37 @@ export const llamaServer: Dialect = {
   reasoningFields: templateReasoning,
   /** Without a schema it does not constrain the answer. */
   anyObject: { type: 'json_object', schema: { type: 'object' } },
+  extras: {
+    // It continues a last message of the assistant by itself.
+    answerStart: (start) => (start === 'continued' ? {} : undefined),
+    countsEach: () => ({}),
+    ignoresEnd: (ignore_eos) => ({ ignore_eos }),
+    minP: (min_p) => ({ min_p }),
+    repetitionPenalty: (repeat_penalty) => ({ repeat_penalty }),
+    topK: (top_k) => ({ top_k }),
+  },
+  constraintFields(constraint) {
+    if (constraint.type === 'regex') return undefined;
+    const { type } = constraint;
+    return {
+      grammar: type === 'grammar' ? constraint.grammar : `root ::= ${constraint.texts.map(gbnfText).join(' | ')}`,
+    };
+  },
   /** It knows the choices 'none', 'auto' and 'required' only: to force one tool, it gets that one alone. */
   offeredTools: (tools, choice) =>
     typeof choice === 'object' ? tools.filter(({ name }) => name === choice.name) : tools,
   toolChoice: (choice) => (typeof choice === 'object' ? 'required' : wireToolChoice(choice)),
   imageRequest: undefined,
   givesRawScores: true,
-  async countTexts(texts, _model, ask) {
+  tokenizer,
+  async countTexts(texts, model, ask) {
     const counts: number[] = [];
-    for (const content of texts) {
-      const tokens = tokensIn(await ask('/tokenize', { content, add_special: true }));
+    for (const text of texts) {
+      const tokens = await tokenizer.encode(text, true, { model, ask });
       if (tokens === undefined) return undefined;
-      counts.push(tokens);
+      counts.push(tokens.length);
     }
     return counts;
   },
-  async countChat({ messages, tools }, _model, ask) {
-    const chat = {
-      messages: messages.map((message) => wireMessage(message, true)),
-      ...(tools.length > 0 && { tools: tools.map(wireTool) }),
-    };
-    const written = fieldsOf(await ask('/apply-template', chat)).prompt;
-    if (typeof written !== 'string') return undefined;
-    return tokensIn(await ask('/tokenize', { content: written, add_special: true, parse_special: true }));
-  },
+  countChat: async (chat, model, ask) => (await tokenizer.encodeChat(chat, { model, ask }))?.length,
 };

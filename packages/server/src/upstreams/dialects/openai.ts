@@ -33,6 +33,8 @@ export const openai: Dialect = {
   reasoningFields: (effort) => ({ reasoning_effort: effort }),
   accountFields: undefined,
   anyObject: { type: 'json_object' },
+  extras: {},
+  constraintFields: () => undefined,
   offeredTools: (tools) => tools,
   toolChoice: wireToolChoice,
   beforeChat: undefined,
@@ -58,5 +60,6 @@ export const openai: Dialect = {
   },
   givesRawScores: false,
   countTexts: undefined,
+  tokenizer: undefined,
   countChat: undefined,
 };
