@@ -61,11 +61,63 @@ describe('text completions', () => {
     }
   });
 
-  it('refuse unsupported parameters by name', async () => {
-    await expect(client.completions.create({ ...short, echo: true })).rejects.toMatchObject({
-      status: 422,
-      param: 'echo',
+  it('answer several prompts in their order, with choices for each and one bill', async () => {
+    const prompt = [short.prompt, 'The capital of Kenya is'];
+    const answer = await client.completions.create({ ...short, prompt, n: 2, max_tokens: 2 });
+    const texts = answer.choices.map(({ text }) => text);
+    expect(answer.choices.map(({ index }) => index)).toEqual([0, 1, 2, 3]);
+    expect(texts.slice(0, 2)).toEqual([plain.choices[0]?.text.slice(0, texts[0]?.length), texts[0]]);
+    expect(texts.slice(2)).toEqual([' Nairobi.', ' Nairobi.']);
+    const single = await client.completions.create({ ...short, prompt: prompt[1] ?? '', max_tokens: 2 });
+    expect(answer.usage).toMatchObject({
+      prompt_tokens: (plain.usage?.prompt_tokens ?? 0) + (single.usage?.prompt_tokens ?? 0),
+      completion_tokens: 8,
     });
+  });
+
+  it('tell how likely the tokens of a prompt are', async () => {
+    const echoed = {
+      model: MODEL,
+      prompt: [
+        [504, 3575, 282, 14792],
+        [504, 3575],
+      ],
+      echo: true,
+      logprobs: 1,
+      temperature: 0,
+    };
+    const { choices } = await client.completions.create({ ...echoed, max_tokens: 1 });
+    expect(choices.map(({ logprobs }) => logprobs?.token_logprobs?.length)).toEqual([5, 3]);
+    for (const { text, logprobs } of choices) {
+      expect(logprobs?.tokens?.join('')).toBe(text);
+      expect(logprobs?.token_logprobs?.[0]).toBeNull();
+      for (const value of logprobs?.token_logprobs?.slice(1) ?? []) expect(value).toBeLessThan(0);
+    }
+    const [kenya, likeliest] = [choices[0]?.logprobs?.token_logprobs, choices[0]?.logprobs?.top_logprobs];
+    expect(likeliest?.[2]).toEqual({ ' of': kenya?.[2] });
+    expect(Object.keys(likeliest?.[3] ?? {})).toContain(' Kenya');
+  });
+
+  it('have the tokens that /tokenize tells', async () => {
+    const ask = async (path: string, body: object): Promise<Record<string, unknown>> => {
+      const answer = await fetch(`${server.address}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: MODEL, ...body }),
+      });
+      return (await answer.json()) as Record<string, unknown>;
+    };
+    const encoded = await ask('/tokenize', { prompt: short.prompt });
+    expect(encoded).toMatchObject({ count: plain.usage?.prompt_tokens, max_model_len: 8192, token_strs: null });
+    expect(await ask('/v1/detokenize', { tokens: encoded.tokens })).toEqual({ prompt: short.prompt });
+    const chat = await ask('/v1/tokenize', { messages: [{ role: 'user', content: 'Hi' }] });
+    expect((await ask('/detokenize', { tokens: chat.tokens })).prompt).toMatch(
+      /user\nHi<\|im_end\|>\n<\|im_start\|>assistant\n$/,
+    );
+    expect(await ask('/v1/detokenize', { tokens: [99_999_999] })).toMatchObject({ error: { param: 'tokens' } });
+  });
+
+  it('refuse unsupported parameters by name', async () => {
     await expect(client.completions.create({ ...short, suffix: 'end' })).rejects.toMatchObject({
       status: 422,
       param: 'suffix',

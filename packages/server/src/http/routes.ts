@@ -26,6 +26,7 @@ import { rerankRoutes } from './endpoints/rerank/endpoint.ts';
 import { responseRoutes } from './endpoints/responses/route.ts';
 import { sessionRoutes, signInRoutes } from './endpoints/sessions/route.ts';
 import { systemRoutes } from './endpoints/system/route.ts';
+import { tokenRoutes } from './endpoints/tokens/route.ts';
 import { transcriptionRoutes } from './endpoints/transcriptions/route.ts';
 import { usageRoutes } from './endpoints/usage/route.ts';
 import { accountTurns } from './plugins/account-turns.ts';
@@ -42,6 +43,7 @@ const API = [
   responseRoutes,
   messageRoutes,
   conversationRoutes,
+  tokenRoutes,
   transcriptionRoutes,
   fileRoutes,
   batchRoutes,
@@ -100,6 +102,12 @@ export async function registerRoutes(server: FastifyInstance, services: RouteDep
     },
     { prefix: '/v2' },
   );
+  // vLLM's clients use the root.
+  await server.register(async (api) => {
+    await api.register(authenticate, services);
+    await api.register(accountTurns);
+    await api.register(tokenRoutes, services);
+  });
 }
 
 interface Endpoint {

@@ -1,6 +1,9 @@
 import type { ChatMessage, ChatRequest } from '@baobab/core/engine/engine.ts';
 import { describe, expect, it } from 'vitest';
-import { type ChatCommand, checkPromptSize, reservedPromptTokens, withDocuments } from './chat-prompt.ts';
+import { type ChatCommand, checkPromptSizes, reservedPromptTokens, withDocuments } from './chat-prompt.ts';
+
+const check = (entry: Parameters<typeof checkPromptSizes>[0], request: ChatRequest, more: Partial<ChatCommand> = {}) =>
+  checkPromptSizes(entry, { model: 'm', choices: 1, request, ...more });
 
 const document = (message: number, at: number) => ({
   source: { fileId: 'file_1' },
@@ -109,20 +112,27 @@ describe('a prompt that cannot fit is refused before an engine gets it', () => {
     ['many tokens', { prompt: { tokens: new Array<number>(2049).fill(1) } }, 'prompt'],
     ['large tools', tool('x'.repeat(262_145)), 'tools'],
   ])('%s', (_, request, param) => {
-    expect(() => checkPromptSize(small, request)).toThrow(
+    expect(() => check(small, request)).toThrow(
       expect.objectContaining({ code: 'context_length_exceeded', param, message: expect.stringContaining('2048') }),
     );
   });
 
   it('more messages than any conversation has', () => {
-    expect(() => checkPromptSize(large, messages(10_001))).toThrow(
+    expect(() => check(large, messages(10_001))).toThrow(
       expect.objectContaining({ code: 'too_many_inputs', param: 'messages' }),
     );
-    expect(() => checkPromptSize(large, messages(10_000))).not.toThrow();
+    expect(() => check(large, messages(10_000))).not.toThrow();
+  });
+
+  it('the one of several prompts that is too long', () => {
+    const prompts = [{ text: 'x' }, { text: 'x'.repeat(262_145) }];
+    expect(() => check(small, { prompt: { text: 'x' } }, { prompts })).toThrow(
+      expect.objectContaining({ param: 'prompt[1]' }),
+    );
   });
 
   it('but not a prompt that may fit', () => {
-    expect(() => checkPromptSize(small, messages(2048, 'x'.repeat(128)))).not.toThrow();
-    expect(() => checkPromptSize(small, { prompt: { text: 'x'.repeat(262_144) } })).not.toThrow();
+    expect(() => check(small, messages(2048, 'x'.repeat(128)))).not.toThrow();
+    expect(() => check(small, { prompt: { text: 'x'.repeat(262_144) } })).not.toThrow();
   });
 });

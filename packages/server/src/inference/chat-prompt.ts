@@ -3,6 +3,7 @@ import type { ModelEntry, ResolvedModel } from '@baobab/core/domain/model.ts';
 import { isHopelesslyLong, mostTokens, QUARTERS_PER_TOKEN, tokenQuarters } from '@baobab/core/domain/text-size.ts';
 import type { ChatMessage, ChatRequest, ImageInput } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import type { InferenceCall } from './call.ts';
 import type { DocumentReference, DocumentsService } from './inputs/documents.ts';
 import type { CheckedImage, ImageReference, ImagesService, LoadedImages } from './inputs/images.ts';
@@ -11,9 +12,11 @@ import type { InferenceSession } from './session.ts';
 
 export interface ChatCommand {
   model: string;
-  /** Number of independent answers. */
+  /** Number of independent answers to each prompt. */
   choices: number;
   request: ChatRequest;
+  /** Several prompts. The request has the first one. */
+  prompts?: readonly ChatRequest['prompt'][] | undefined;
   /** A longer answer than the model can give is lowered, not refused. */
   lowersMaxTokens?: boolean | undefined;
   /** Images of the messages, in order. They are put into `request` when it is admitted. */
@@ -21,6 +24,15 @@ export interface ChatCommand {
   /** Files of the messages, in order. Their text is put into `request` when it is admitted. */
   documents?: readonly PlacedDocument[] | undefined;
 }
+
+/** One for each prompt. */
+const requestsOf = ({ request, prompts }: ChatCommand): readonly ChatRequest[] =>
+  prompts === undefined ? [request] : prompts.map((prompt) => ({ ...request, prompt }));
+
+export const countPrompts = ({ prompts }: Pick<ChatCommand, 'prompts'>): number => prompts?.length ?? 1;
+/** Of all prompts. */
+export const countChoices = (command: Pick<ChatCommand, 'choices' | 'prompts'>): number =>
+  command.choices * countPrompts(command);
 
 /** Where a message has a file. */
 export interface Position {
@@ -78,15 +90,16 @@ export abstract class ChatPrompt<Result> implements BilledWork<Result> {
     return documents.length > 0 || images.length > 0 ? this.#readFiles(entry) : undefined;
   }
 
-  /** What the engine gets. */
-  protected request(): ChatRequest {
-    return withImages(this.command, this.#loaded);
+  /** What the engine gets for each prompt. */
+  protected requests(): readonly ChatRequest[] {
+    return requestsOf({ ...this.command, request: withImages(this.command, this.#loaded) });
   }
 
   /** For the token limit. Images that are not read yet count as those of unknown size, documents as nothing. */
   protected estimatedTokens(): number {
-    const { request, images = [] } = this.command;
-    let sum = reservedPromptTokens(request);
+    const { images = [] } = this.command;
+    let sum = 0;
+    for (const request of requestsOf(this.command)) sum += reservedPromptTokens(request);
     if (this.#images.length === 0) sum += images.length * UNKNOWN_IMAGE_TOKENS;
     for (const { tokens } of this.#images) sum += tokens;
     return sum;
@@ -94,8 +107,10 @@ export abstract class ChatPrompt<Result> implements BilledWork<Result> {
 
   /** For budgets: no prompt of this text and so many images has more. */
   protected mostTokens(): number {
-    const { request, images = [] } = this.command;
-    return mostPromptTokens(request) + images.length * MAX_IMAGE_TOKENS;
+    const { images = [] } = this.command;
+    let sum = images.length * MAX_IMAGE_TOKENS;
+    for (const request of requestsOf(this.command)) sum += mostPromptTokens(request);
+    return sum;
   }
 
   async #readFiles(entry: ModelEntry): Promise<Disposable> {
@@ -165,7 +180,17 @@ const mostPromptTokens = (request: ChatRequest): number =>
   ('messages' in request.prompt ? request.prompt.messages.length * MOST_MESSAGE_TOKENS : 0);
 
 /** Refuses prompts that cannot fit before they are queued: just tokenizing them would delay the requests of others. */
-export function checkPromptSize({ contextLength }: Pick<ModelEntry, 'contextLength'>, request: ChatRequest): void {
+export function checkPromptSizes(entry: Pick<ModelEntry, 'contextLength'>, command: ChatCommand): void {
+  for (const [index, request] of requestsOf(command).entries()) {
+    checkPromptSize(entry, request, command.prompts === undefined ? ['prompt'] : ['prompt', index]);
+  }
+}
+
+function checkPromptSize(
+  { contextLength }: Pick<ModelEntry, 'contextLength'>,
+  request: ChatRequest,
+  field: FieldPath,
+): void {
   const { prompt } = request;
   if (isHopelesslyLong(jsonCharacters(request.tools), contextLength))
     throw errors.contextFarTooLong(['tools'], contextLength);
@@ -180,7 +205,7 @@ export function checkPromptSize({ contextLength }: Pick<ModelEntry, 'contextLeng
   }
   const tooLong =
     'text' in prompt ? isHopelesslyLong(prompt.text.length, contextLength) : prompt.tokens.length > contextLength;
-  if (tooLong) throw errors.contextFarTooLong(['prompt'], contextLength);
+  if (tooLong) throw errors.contextFarTooLong(field, contextLength);
 }
 
 interface Insertion extends Position {

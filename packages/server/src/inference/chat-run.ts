@@ -14,8 +14,11 @@ import type { InferenceCall } from './call.ts';
 import { type Reservation, Steps } from './limits/admission.ts';
 import type { InferenceSession } from './session.ts';
 
-/** Gets the events of each choice in order. A choice waits for the returned promise. `withheld`: the client gets nothing of the event. */
-export type ChatSink = (choice: number, event: ChatEvent) => void | 'withheld' | Promise<void>;
+/**
+ * Gets the events of each choice in order, and what it has used so far. A choice waits for the returned promise. `withheld`: the client
+ * gets nothing of the event.
+ */
+export type ChatSink = (choice: number, event: ChatEvent, used: TokenUsage) => void | 'withheld' | Promise<void>;
 
 /** Answers whose length is open are reserved in steps of so many tokens: seconds of work for most engines. */
 export const STEP_TOKENS = 512;
@@ -25,13 +28,16 @@ const CHOICES_AT_ONCE = 2;
 
 const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 };
 
-/** The prompt is billed once for all choices. */
-function addUp(usages: readonly TokenUsage[]): TokenUsage {
-  return {
-    promptTokens: Math.max(0, ...usages.map((usage) => usage.promptTokens)),
-    completionTokens: usages.reduce((sum, usage) => sum + usage.completionTokens, 0),
-    cachedTokens: usages[0]?.cachedTokens ?? 0,
-  };
+/** A prompt is billed once for all its choices. */
+function addUp(usages: readonly TokenUsage[], choices: number): TokenUsage {
+  const sum = { ...NO_USAGE };
+  for (let first = 0; first < usages.length; first += choices) {
+    const ofPrompt = usages.slice(first, first + choices);
+    sum.promptTokens += Math.max(0, ...ofPrompt.map((usage) => usage.promptTokens));
+    sum.cachedTokens += ofPrompt[0]?.cachedTokens ?? 0;
+    for (const { completionTokens } of ofPrompt) sum.completionTokens += completionTokens;
+  }
+  return sum;
 }
 
 const consumption = ({ promptTokens, completionTokens, cachedTokens }: TokenUsage) => ({
@@ -42,7 +48,9 @@ const consumption = ({ promptTokens, completionTokens, cachedTokens }: TokenUsag
 
 interface RunOptions {
   call: InferenceCall;
-  request: ChatRequest;
+  /** One for each prompt. */
+  requests: readonly ChatRequest[];
+  /** Answers to each of them. */
   choices: number;
   sink: ChatSink;
   /** Tokens that all choices together cannot pass. */
@@ -89,6 +97,12 @@ class Spending {
   }
 }
 
+/** The error of one of several prompts, which it names. */
+const ofPrompt = (error: unknown, index: number): unknown =>
+  error instanceof ApiError
+    ? error.mapFields((path) => (path.length === 1 && path[0] === 'prompt' ? ['prompt', index] : path))
+    : error;
+
 /** All choices of one admitted request. A class: thousands of streams may be open. */
 export class ChatRun {
   readonly #chat: ChatCapability;
@@ -105,17 +119,19 @@ export class ChatRun {
     const { reservation } = session;
     const isOpen = reservation !== undefined && reservation.first.completionTokens < options.most;
     this.#spending = isOpen ? new Spending(reservation, options.most) : undefined;
-    this.#options = isOpen ? { ...options, request: { ...options.request, counted: true } } : options;
+    const counted = () => options.requests.map((request) => ({ ...request, counted: true }));
+    this.#options = isOpen ? { ...options, requests: counted() } : options;
   }
 
   async run(): Promise<TokenUsage> {
     const session = this.#session;
-    const { call, request, choices } = this.#options;
+    const { call, requests, choices } = this.#options;
+    const [only] = requests;
     try {
-      await (choices === 1 ? this.#pump(0, request, session.context) : this.#pumpAll());
+      await (requests.length * choices === 1 && only ? this.#pump(0, only, session.context) : this.#pumpAll());
     } catch (error) {
       // Usage is final only now, and no more events are written.
-      const used = addUp(this.#choices.map(({ usage }) => usage));
+      const used = this.#usage();
       const cancelled = call.signal.aborted ? cancellation(call.signal) : undefined;
       // A client that leaves pays for what it caused, one that gets an error only for what came before it.
       const isBilled = cancelled?.code === 'client_cancelled' ? used.promptTokens > 0 : this.#isDelivered;
@@ -125,28 +141,42 @@ export class ChatRun {
       }
       throw cancelled ?? error;
     }
-    const used = consumption(addUp(this.#choices.map(({ usage }) => usage)));
+    const used = consumption(this.#usage());
     await session.settle(used, this.#details());
     const { promptTokens, completionTokens, cacheReadTokens } = session.billed ?? used;
     return { promptTokens, completionTokens, cachedTokens: cacheReadTokens };
   }
 
+  #usage(): TokenUsage {
+    return addUp(
+      this.#choices.map(({ usage }) => usage),
+      this.#options.choices,
+    );
+  }
+
   /** If one choice fails, the others are stopped. A combined signal is costly, and a single choice has no others. */
   async #pumpAll(): Promise<void> {
-    const { request, choices } = this.#options;
+    const { requests, choices } = this.#options;
+    const count = requests.length * choices;
     const { context: outer } = this.#session;
     const stop = new AbortController();
     const signal = AbortSignal.any([outer.signal, stop.signal]);
     let next = 0;
     const lane = async (): Promise<void> => {
-      while (next < choices && !stop.signal.aborted) {
+      while (next < count && !stop.signal.aborted) {
         const choice = next++;
+        const index = Math.floor(choice / choices);
+        const request = requests[index] as ChatRequest;
         // Choices differ only in their seed; without one, each engine call picks a random one.
-        const seed = request.seed === undefined ? undefined : request.seed + choice;
-        await this.#pump(choice, { ...request, seed }, partOf(outer, 1 / choices, signal));
+        const seed = request.seed === undefined ? undefined : request.seed + (choice % choices);
+        try {
+          await this.#pump(choice, { ...request, seed }, partOf(outer, 1 / count, signal));
+        } catch (error) {
+          throw requests.length > 1 ? ofPrompt(error, index) : error;
+        }
       }
     };
-    const lanes = Array.from({ length: Math.min(choices, CHOICES_AT_ONCE) }, lane);
+    const lanes = Array.from({ length: Math.min(count, CHOICES_AT_ONCE) }, lane);
     try {
       await Promise.all(lanes);
     } catch (error) {
@@ -159,21 +189,27 @@ export class ChatRun {
   #pump(choice: number, request: ChatRequest, context: CallContext): Promise<void> {
     const spending = this.#spending;
     if (spending !== undefined) return this.#pumpInSteps(choice, request, context, spending);
-    const own = new Choice((event) => this.#take(choice, request, event));
+    const own = new Choice((event) => this.#take(choice, request, event, own.usage));
     this.#choices.push(own);
     return this.#chat.generate(request, context, own);
   }
 
   async #pumpInSteps(choice: number, request: ChatRequest, context: CallContext, spending: Spending): Promise<void> {
     const stop = async (): Promise<void> => {
-      await this.#take(choice, request, { type: 'end', reason: 'length', stoppedBy: 'budget', usage: own.usage });
+      await this.#take(
+        choice,
+        request,
+        { type: 'end', reason: 'length', stoppedBy: 'budget', usage: own.usage },
+        own.usage,
+      );
       own.isStopped = true;
       throw new BudgetUsedUp();
     };
     const own = new Choice((event) => {
       const may = spending.mayTake(event, this.#choices);
-      if (may === true) return this.#take(choice, request, event);
-      return may === false ? stop() : may.then((isPaid) => (isPaid ? this.#take(choice, request, event) : stop()));
+      if (may === true) return this.#take(choice, request, event, own.usage);
+      if (may === false) return stop();
+      return may.then((isPaid) => (isPaid ? this.#take(choice, request, event, own.usage) : stop()));
     });
     this.#choices.push(own);
     try {
@@ -183,9 +219,9 @@ export class ChatRun {
     }
   }
 
-  #take(choice: number, { wholeAnswer }: ChatRequest, event: ChatEvent): void | Promise<void> {
+  #take(choice: number, { wholeAnswer }: ChatRequest, event: ChatEvent, used: TokenUsage): void | Promise<void> {
     if (event.type !== 'start') this.#session.noteFirstToken();
-    const sent = this.#options.sink(choice, event);
+    const sent = this.#options.sink(choice, event, used);
     if (sent === 'withheld') return;
     if (event.type === 'start') return sent;
     if (sent instanceof Promise) return sent.then(() => this.#delivered(wholeAnswer));

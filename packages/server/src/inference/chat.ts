@@ -8,7 +8,9 @@ import type { Caller, InferenceCall } from './call.ts';
 import {
   type ChatCommand,
   ChatPrompt,
-  checkPromptSize,
+  checkPromptSizes,
+  countChoices,
+  countPrompts,
   fewestPromptTokens,
   type PromptReaders,
 } from './chat-prompt.ts';
@@ -23,7 +25,7 @@ export type SendText = (text: string) => void | Promise<void>;
 /** Writes the answer of a generation in the format of an API. */
 export interface AnswerWriter<Answer> {
   /** The text of the stream for an event of a choice. Empty: the client gets nothing of it. */
-  take(choice: number, event: ChatEvent): string;
+  take(choice: number, event: ChatEvent, used?: TokenUsage): string;
   /** Fills in the usage. Returns the end of the stream. */
   end(usage: TokenUsage): string;
   /** The end of a stream that has failed. */
@@ -64,8 +66,16 @@ function checkCapabilities(entry: ModelEntry, { request, images = [] }: ChatComm
   if (request.format?.type === 'json_object' && !capabilities.jsonMode) {
     throw errors.unsupportedParameter(['format'], `The model '${slug}' has no JSON mode.`);
   }
-  if (request.format?.type === 'json_schema' && !capabilities.structuredOutput) {
-    throw errors.unsupportedParameter(['format'], `The model '${slug}' cannot be held to a JSON schema.`);
+  const type = request.format?.type ?? 'text';
+  if (type !== 'text' && type !== 'json_object' && !capabilities.structuredOutput) {
+    const what = type === 'json_schema' ? 'a JSON schema' : `a ${type}`;
+    throw errors.unsupportedParameter(['format'], `The model '${slug}' cannot be held to ${what}.`);
+  }
+  if (type !== 'text' && request.answerStart === 'continued') {
+    throw errors.unsupportedParameter(
+      ['format'],
+      fieldText`${['format']} cannot be kept by an answer that continues a message. Leave ${['answerStart']} or ${['format']} out.`,
+    );
   }
   const { maxTokens } = request;
   if (maxTokens !== undefined && entry.maxOutputTokens !== null && maxTokens > entry.maxOutputTokens) {
@@ -91,20 +101,22 @@ class Generation extends ChatPrompt<TokenUsage> {
   protected fitted(entry: ModelEntry, sent: ChatCommand): ChatCommand {
     const command = sent.lowersMaxTokens ? { ...sent, request: lowerMaxTokens(entry, sent.request) } : sent;
     checkCapabilities(entry, command);
-    checkPromptSize(entry, command.request);
+    checkPromptSizes(entry, command);
     return command;
   }
 
   /** Used until the engine has counted. Few clients use all of `maxTokens`, so the token limit takes a quarter of it. */
   protected bounds(entry: ModelEntry): Bounds {
     const { contextLength } = entry;
-    const { request, choices } = this.command;
-    const answer = (tokens: number) => Math.min(request.maxTokens ?? tokens, longestAnswer(entry)) * choices;
+    const { maxTokens } = this.command.request;
+    const prompts = countPrompts(this.command);
+    const answer = (tokens: number) => Math.min(maxTokens ?? tokens, longestAnswer(entry)) * countChoices(this.command);
     this.#most = answer(contextLength);
     return {
-      tokens: Math.min(this.estimatedTokens(), contextLength) + Math.ceil(answer(UNBOUNDED_ANSWER_TOKENS) / 4),
+      tokens:
+        Math.min(this.estimatedTokens(), contextLength * prompts) + Math.ceil(answer(UNBOUNDED_ANSWER_TOKENS) / 4),
       most: {
-        promptTokens: Math.min(this.mostTokens() + MOST_TEMPLATE_TOKENS, contextLength),
+        promptTokens: Math.min(this.mostTokens() + MOST_TEMPLATE_TOKENS * prompts, contextLength * prompts),
         completionTokens: this.#most,
       },
     };
@@ -116,25 +128,26 @@ class Generation extends ChatPrompt<TokenUsage> {
    * because few models have them.
    */
   reserve({ entry }: ResolvedModel) {
-    const { request, choices, lowersMaxTokens } = this.command;
-    const most = Math.min(request.maxTokens ?? Number.POSITIVE_INFINITY, longestAnswer(entry)) * choices;
+    const { request, lowersMaxTokens } = this.command;
+    const longest = Math.min(request.maxTokens ?? Number.POSITIVE_INFINITY, longestAnswer(entry));
+    const most = longest * countChoices(this.command);
     const isOpen = request.maxTokens === undefined || lowersMaxTokens;
     return {
-      promptTokens: Math.min(this.mostTokens(), entry.contextLength),
+      promptTokens: Math.min(this.mostTokens(), entry.contextLength * countPrompts(this.command)),
       completionTokens: isOpen ? Math.min(STEP_TOKENS, most) : most,
     };
   }
 
   run(session: InferenceSession): Promise<TokenUsage> {
     const { choices } = this.command;
-    const options = { call: this.call, sink: this.#sink, request: this.request(), choices, most: this.#most };
+    const options = { call: this.call, sink: this.#sink, requests: this.requests(), choices, most: this.#most };
     return new ChatRun(session, options).run();
   }
 }
 
 class PromptCount extends ChatPrompt<number> {
   protected fitted(entry: ModelEntry, sent: ChatCommand): ChatCommand {
-    checkPromptSize(entry, sent.request);
+    checkPromptSizes(entry, sent);
     return sent;
   }
 
@@ -143,7 +156,8 @@ class PromptCount extends ChatPrompt<number> {
   }
 
   async run(session: InferenceSession): Promise<number> {
-    const counted = await session.capability('chat').countTokens?.(this.request(), session.context);
+    const [request = this.command.request] = this.requests();
+    const counted = await session.capability('chat').countTokens?.(request, session.context);
     return counted ?? this.estimatedTokens();
   }
 }
@@ -156,13 +170,13 @@ export function createChat({ inference, ...readers }: ChatDependencies): ChatSer
   const service: ChatService = {
     async answer(call, command, writer) {
       const whole = { ...command, request: { ...command.request, wholeAnswer: true } };
-      writer.end(await service.generate(call, whole, (choice, event) => void writer.take(choice, event)));
+      writer.end(await service.generate(call, whole, (...taken) => void writer.take(...taken)));
       return writer.answer();
     },
 
     stream(call, command, writer, send) {
-      const write: ChatSink = (choice, event) => {
-        const text = writer.take(choice, event);
+      const write: ChatSink = (...taken) => {
+        const text = writer.take(...taken);
         return text === '' ? 'withheld' : send(text);
       };
       return service.generate(call, command, write).then((usage) => writer.end(usage));
@@ -172,7 +186,7 @@ export function createChat({ inference, ...readers }: ChatDependencies): ChatSer
       try {
         const { entry } = inference.resolve(caller, command.model, 'chat');
         checkCapabilities(entry, command);
-        checkPromptSize(entry, command.request);
+        checkPromptSizes(entry, command);
       } catch (error) {
         if (!(error instanceof ApiError) || error.status < 500) throw error;
       }

@@ -23,7 +23,8 @@ export interface Bounds {
 
 /** What a billed request does. The pipeline calls the methods in this order. */
 export interface BilledWork<Result> {
-  readonly modality: Modality;
+  /** Undefined: of any model. */
+  readonly modality: Modality | undefined;
   /** As the client sent it. */
   readonly model: string;
   /** Models that get the same request, in this order, when the one before fails without having begun to answer. */
@@ -94,8 +95,10 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
   /** One async function from the model to the bill: another one would add a promise to every request. */
   async function runStages<Result>(call: InferenceCall, work: BilledWork<Result>): Promise<Result> {
     // Resolve.
-    let model = resolve(call, work.model, work.modality);
-    const fallbacks = work.fallbacks?.map((reference) => resolve(call, reference, work.modality));
+    const resolved = (reference: string) =>
+      work.modality === undefined ? resolveAny(call, reference) : resolve(call, reference, work.modality);
+    let model = resolved(work.model);
+    const fallbacks = work.fallbacks?.map(resolved);
 
     // Count and bound.
     let bounds = work.bound(model);

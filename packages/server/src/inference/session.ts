@@ -1,7 +1,7 @@
 import { atMost, type Consumption, consumptionOf } from '@baobab/core/domain/measures.ts';
 import type { ResolvedModel } from '@baobab/core/domain/model.ts';
 import { costNanoUsd } from '@baobab/core/domain/pricing.ts';
-import type { CallContext, EngineLease, EngineModel } from '@baobab/core/engine/engine.ts';
+import type { CallContext, EngineLease, EngineModel, TextTokenizer } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import { countWork } from '@baobab/core/runtime/work.ts';
@@ -15,6 +15,8 @@ type Capability = keyof typeof ABILITIES;
 /** The engine of one model for an admitted request, and the bill if that model answers. */
 export interface InferenceSession {
   readonly context: CallContext;
+  /** Undefined: the engine of the model cannot tell its tokens. */
+  readonly tokenizer: TextTokenizer | undefined;
   /** Throws 503 when the engine of the model does not have it. */
   capability<Kind extends Capability>(kind: Kind): NonNullable<EngineModel[Kind]>;
   /** What the budgets have set aside for the request. Undefined: none limits it. */
@@ -78,6 +80,10 @@ export class BilledSession implements InferenceSession {
   /** No other model may answer any more. */
   get hasAnswered(): boolean {
     return this.settled !== undefined || this.#firstTokenMs !== undefined;
+  }
+
+  get tokenizer(): TextTokenizer | undefined {
+    return this.#options.lease.engine.tokenizer;
   }
 
   capability<Kind extends Capability>(kind: Kind): NonNullable<EngineModel[Kind]> {

@@ -19,6 +19,7 @@ import { createImages } from '../../inference/inputs/images.ts';
 import { createLimits } from '../../inference/limits/limits.ts';
 import { createInference } from '../../inference/pipeline.ts';
 import { createRerank } from '../../inference/rerank.ts';
+import { createTokens } from '../../inference/tokens.ts';
 import { createTranscriptions } from '../../inference/transcriptions.ts';
 import { createWindowedTranscription } from '../../inference/windowed-transcription.ts';
 import { createMetering } from '../../metering/metering.ts';
@@ -97,6 +98,7 @@ export function composeInference(options: InferenceOptions) {
     admissions,
     embeddings: createEmbeddings({ inference, images }),
     rerank: createRerank({ inference }),
+    tokens: createTokens({ inference }),
     chat: createChat({ inference, images, documents }),
     transcriptions: createTranscriptions({
       inference,

@@ -183,10 +183,24 @@ export interface EngineMethods {
   transcribe(request: TranscriptionRequest, context: CallContext): Promise<TranscriptionResult>;
   countTokens(text: string, context: CallContext): Promise<number>;
   countChatTokens(request: ChatRequest, context: CallContext): Promise<number>;
+  encodeChat(request: ChatRequest, context: CallContext): Promise<readonly number[]>;
+  encode(text: string, special: boolean, context: CallContext): Promise<readonly number[]>;
+  decode(tokens: readonly number[], context: CallContext): Promise<string>;
 }
 
 /** Turns each method into a frame, and the frame of the answer into its result. */
 export function createEngineMethods(calls: PendingCalls): EngineMethods {
+  async function askOfPrompt(
+    method: 'countChatTokens' | 'encodeChat',
+    { logitBias: _, ...rest }: ChatRequest,
+    context: CallContext,
+  ): Promise<unknown> {
+    const split = await splitPrompt(rest.prompt);
+    const request = { ...rest, prompt: split?.prompt ?? rest.prompt };
+    const call: CallBody = { method, request, longTexts: split?.longTexts ?? [] };
+    return (await calls.request(call, context, split && { payload: split.body })).value;
+  }
+
   return {
     async embed({ inputs, dimensions }, context, bufferFor) {
       const sent = inputs.every((input) => typeof input === 'string')
@@ -234,12 +248,18 @@ export function createEngineMethods(calls: PendingCalls): EngineMethods {
       return value as number;
     },
 
-    async countChatTokens({ logitBias: _, ...rest }, context) {
-      const split = await splitPrompt(rest.prompt);
-      const request = { ...rest, prompt: split?.prompt ?? rest.prompt };
-      const call: CallBody = { method: 'countChatTokens', request, longTexts: split?.longTexts ?? [] };
-      const { value } = await calls.request(call, context, split && { payload: split.body });
-      return value as number;
+    countChatTokens: async (request, context) => (await askOfPrompt('countChatTokens', request, context)) as number,
+    encodeChat: async (request, context) => (await askOfPrompt('encodeChat', request, context)) as number[],
+
+    async encode(text, special, context) {
+      const { byteLengths, body: payload } = packTexts([text]);
+      const { value } = await calls.request({ method: 'encode', byteLengths, special }, context, { payload });
+      return value as number[];
+    },
+
+    async decode(tokens, context) {
+      const { value } = await calls.request({ method: 'decode', tokens }, context);
+      return value as string;
     },
   };
 }

@@ -9,6 +9,7 @@ import type {
   EngineModel,
   GenerationSink,
   RerankCapability,
+  TextTokenizer,
   TokenUsage,
   TranscriptionCapability,
 } from '@baobab/core/engine/engine.ts';
@@ -52,6 +53,7 @@ const anonymousContext = (): CallContext => ({
 
 /** The processes of one model as one `EngineModel`: gives calls to them, and calls of a crashed process to another one. */
 export class ReplicatedEngine implements EngineModel {
+  readonly tokenizer?: TextTokenizer;
   readonly embedding?: EmbeddingCapability;
   readonly rerank?: RerankCapability;
   readonly chat?: ChatCapability;
@@ -61,6 +63,7 @@ export class ReplicatedEngine implements EngineModel {
   constructor(options: ReplicatedEngineOptions) {
     this.#options = options;
     const has = (capability: CapabilityName) => options.capabilities.includes(capability);
+    if (has('tokenizer')) this.tokenizer = this.#tokenizer();
     if (has('embedding')) this.embedding = this.#embedding(has('images'));
     if (has('rerank')) this.rerank = this.#rerank();
     if (has('chat')) this.chat = this.#chat();
@@ -79,6 +82,15 @@ export class ReplicatedEngine implements EngineModel {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#options.set.close(0);
+  }
+
+  #tokenizer(): TextTokenizer {
+    return {
+      encode: (text, special, context) =>
+        this.#run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.encode(text, special, context)),
+      decode: (tokens, context) =>
+        this.#run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.decode(tokens, context)),
+    };
   }
 
   #embedding(images: boolean): EmbeddingCapability {
@@ -158,6 +170,10 @@ export class ReplicatedEngine implements EngineModel {
       countTokens: async (sent, context) => {
         const request = preparation === undefined ? sent : await preparation.prepare(sent, context);
         return this.#run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.countChatTokens(request, context));
+      },
+      encode: async (sent, context) => {
+        const request = preparation === undefined ? sent : await preparation.prepare(sent, context);
+        return this.#run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.encodeChat(request, context));
       },
     };
   }

@@ -28,6 +28,8 @@ export interface CollectedChoice {
   logprobs: TokenLogprob[];
   finishReason: 'stop' | 'length' | 'tool_calls';
   stoppedBy: 'budget' | undefined;
+  promptTokenIds: readonly number[];
+  tokenIds: number[];
 }
 
 /** Beside the reason why an answer ended. Left out when nothing else has cut it. */
@@ -41,9 +43,15 @@ const emptyChoice = (): CollectedChoice => ({
   logprobs: [],
   finishReason: 'stop',
   stoppedBy: undefined,
+  promptTokenIds: [],
+  tokenIds: [],
 });
 
 function collect(choice: CollectedChoice, event: ChatEvent): void {
+  if (event.tokenIds !== undefined) {
+    if (event.type === 'start') choice.promptTokenIds = event.tokenIds;
+    else choice.tokenIds.push(...event.tokenIds);
+  }
   switch (event.type) {
     case 'text-delta':
       choice.text += event.text;
@@ -70,9 +78,12 @@ export interface ChoicesOptions {
   body: {
     model: string;
     stream?: boolean | null | undefined;
-    stream_options?: { include_usage?: boolean | null | undefined } | null | undefined;
+    stream_options?:
+      | { include_usage?: boolean | null | undefined; continuous_usage_stats?: boolean | null | undefined }
+      | null
+      | undefined;
   };
-  command: Pick<ChatCommand, 'choices' | 'request'>;
+  command: Pick<ChatCommand, 'choices' | 'prompts' | 'request'>;
   clock: Clock;
 }
 
@@ -86,6 +97,9 @@ export abstract class ChoicesWriter<Answer> implements AnswerWriter<Answer> {
   protected readonly head: AnswerHead;
   protected readonly withUsage: boolean;
   protected readonly withLogprobs: boolean;
+  protected readonly withTokenIds: boolean;
+  /** Chunks have the usage so far. */
+  readonly #countsEach: boolean;
   /** Undefined for a stream. */
   readonly #choices: CollectedChoice[] | undefined;
   #usage = NO_USAGE;
@@ -94,17 +108,26 @@ export abstract class ChoicesWriter<Answer> implements AnswerWriter<Answer> {
     this.head = { id: createId(idPrefix), created: Math.floor(clock.now() / 1000), model: body.model };
     this.withUsage = body.stream_options?.include_usage === true;
     this.withLogprobs = command.request.logprobs !== undefined;
+    this.withTokenIds = command.request.withTokenIds === true;
+    this.#countsEach = command.request.countsEach === true;
     if (body.stream) return;
     // Not Array.from: without an iterator it takes V8's slow path, and nearly all requests have one choice.
     this.#choices = [emptyChoice()];
-    while (this.#choices.length < command.choices) this.#choices.push(emptyChoice());
+    const count = command.choices * (command.prompts?.length ?? 1);
+    while (this.#choices.length < count) this.#choices.push(emptyChoice());
   }
 
-  take(index: number, event: ChatEvent): string {
-    if (this.#choices === undefined) return this.chunk(index, event);
+  take(index: number, event: ChatEvent, used = NO_USAGE): string {
+    if (this.#choices === undefined) return this.chunk(index, event, this.#usageBeside(used));
     const choice = this.#choices[index];
     if (choice !== undefined) collect(choice, event);
     return '';
+  }
+
+  /** The usage in a chunk. Undefined: it has none. */
+  #usageBeside(used: TokenUsage): object | null | undefined {
+    if (this.#countsEach) return usageToWire(used);
+    return this.withUsage ? null : undefined;
   }
 
   end(usage: TokenUsage): string {
@@ -121,7 +144,7 @@ export abstract class ChoicesWriter<Answer> implements AnswerWriter<Answer> {
   }
 
   /** The text of a stream for an event; empty if it has nothing to send. */
-  protected abstract chunk(index: number, event: ChatEvent): string;
+  protected abstract chunk(index: number, event: ChatEvent, usage: object | null | undefined): string;
   protected abstract usageChunk(usage: TokenUsage): string;
   protected abstract whole(choices: readonly CollectedChoice[], usage: TokenUsage): Answer;
 }

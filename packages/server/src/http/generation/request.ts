@@ -2,6 +2,7 @@ import type { SamplingOptions, ToolChoice } from '@baobab/core/engine/engine.ts'
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FieldNames } from '../answer/field-names.ts';
 import { isLarge, largeBytes } from '../body/large-parts.ts';
+import { type ConstraintBody, formatNames, formatOf } from './constraint.ts';
 import type { SamplingBody } from './schema.ts';
 
 const SHOWN_LENGTH = 64;
@@ -31,11 +32,86 @@ export function samplingOf(body: SamplingBody): SamplingOptions {
     frequencyPenalty: body.frequency_penalty ?? undefined,
     presencePenalty: body.presence_penalty ?? undefined,
     logitBias: body.logit_bias ? biasOf(body.logit_bias) : undefined,
+    topK: body.top_k && body.top_k > 0 ? body.top_k : undefined,
+    minP: body.min_p ?? undefined,
+    repetitionPenalty: body.repetition_penalty ?? undefined,
+    minTokens: minTokensOf(body),
+    ignoresEnd: body.ignore_eos || undefined,
   };
 }
 
+function minTokensOf(body: SamplingBody): number | undefined {
+  const least = body.min_tokens || undefined;
+  const most = body.max_completion_tokens ?? body.max_tokens ?? Number.POSITIVE_INFINITY;
+  if (least === undefined || least <= most) return least;
+  throw errors.invalidParameter(
+    'min_tokens',
+    `'min_tokens' is ${least}, more than the longest answer, ${most} tokens.`,
+  );
+}
+
+/** What chat and completions share besides. */
+export function requestFieldsOf(body: SamplingBody & ConstraintBody) {
+  refuseUnkept(body);
+  return {
+    ...samplingOf(body),
+    format: formatOf(body),
+    withTokenIds: body.return_token_ids || undefined,
+    countsEach: (body.stream && body.stream_options?.continuous_usage_stats) || undefined,
+  };
+}
+
+/** Fields of other servers that would change the answer and that no engine here keeps, with the values that change nothing. */
+const UNKEPT: Readonly<Record<string, readonly unknown[]>> = {
+  allowed_token_ids: [],
+  bad_words: [],
+  chat_template: [],
+  documents: [],
+  dry_multiplier: [0],
+  dynatemp_range: [0],
+  include_stop_str_in_output: [false],
+  logits_processors: [],
+  mirostat: [0],
+  prompt_logprobs: [],
+  stop_token_ids: [],
+  typical_p: [1],
+  use_beam_search: [false],
+  xtc_probability: [0],
+};
+
+function refuseUnkept(body: SamplingBody): void {
+  for (const [field, value] of Object.entries(body)) {
+    const neutral = UNKEPT[field];
+    const isEmpty = value === null || (Array.isArray(value) && value.length === 0);
+    if (neutral === undefined || isEmpty || neutral.includes(value)) continue;
+    throw errors.unsupportedParameter(field, `'${field}' is not supported: leave it out.`);
+  }
+  for (const name of Object.keys(body.chat_template_kwargs ?? {})) {
+    if (name === 'enable_thinking' || name === 'thinking') continue;
+    const field = `chat_template_kwargs.${name.slice(0, SHOWN_LENGTH)}`;
+    throw errors.unsupportedParameter(field, `'${field}' is not supported: leave it out.`);
+  }
+}
+
+/** Whether the switches of a chat template turn thinking off. */
+export const turnsThinkingOff = ({ chat_template_kwargs: switches }: SamplingBody): boolean =>
+  switches?.enable_thinking === false || switches?.thinking === false;
+
 /** Fields that are sent to an engine in one piece, and a limit far above what real requests have. */
-const WHOLE_FIELDS = ['tools', 'tool_choice', 'response_format', 'text', 'stop', 'logit_bias'] as const;
+const WHOLE_FIELDS = [
+  'tools',
+  'tool_choice',
+  'response_format',
+  'structured_outputs',
+  'guided_json',
+  'guided_choice',
+  'guided_grammar',
+  'json_schema',
+  'grammar',
+  'text',
+  'stop',
+  'logit_bias',
+] as const;
 const MAX_FIELD_LENGTH = 1_048_576;
 
 export function refuseOversized(body: Partial<Record<(typeof WHOLE_FIELDS)[number], unknown>>): void {
@@ -53,24 +129,24 @@ const GENERATION_FIELDS: FieldNames = {
   logitBias: 'logit_bias',
   toolChoice: 'tool_choice',
   reasoningEffort: 'reasoning_effort',
-  format: 'response_format',
-  'format.schema': 'response_format.json_schema.schema',
+  answerStart: 'continue_final_message',
+  countsEach: 'stream_options.continuous_usage_stats',
+  echoes: 'echo',
+  ignoresEnd: 'ignore_eos',
+  minP: 'min_p',
+  minTokens: 'min_tokens',
+  repetitionPenalty: 'repetition_penalty',
+  topK: 'top_k',
+  withTokenIds: 'return_token_ids',
   'tools.*.parameters': 'tools.*.function.parameters',
 };
 
-interface SentNames {
-  max_completion_tokens?: unknown;
-  response_format?: { type?: unknown } | null;
-}
-
-/** Some fields have two names: errors use the one that was sent. */
+/** Clients know the limit and the format of an answer by several names: errors use those that were sent. */
 export function generationFieldNames(body: unknown): FieldNames {
-  const { max_completion_tokens: limit, response_format: format } = (body ?? {}) as SentNames;
-  return {
-    ...GENERATION_FIELDS,
-    ...(limit ? { maxTokens: 'max_completion_tokens' } : undefined),
-    ...(format?.type === 'json_object' && { 'format.schema': 'response_format.schema' }),
-  };
+  if (typeof body !== 'object' || body === null) return GENERATION_FIELDS;
+  const isNewer = 'max_completion_tokens' in body && body.max_completion_tokens;
+  const newer = isNewer ? { maxTokens: 'max_completion_tokens' } : {};
+  return { ...GENERATION_FIELDS, ...formatNames(body), ...newer };
 }
 
 /** A field of a call or of its result that must have a text. */

@@ -28,8 +28,30 @@ export const samplingFields = {
   ),
   stream: optional(Type.Boolean(), 'Answer with server-sent events, the last one `[DONE]`'),
   stream_options: optional(
-    Type.Object({ include_usage: optional(Type.Boolean(), 'Send one more event with the usage before the end') }),
+    Type.Object({
+      include_usage: optional(Type.Boolean(), 'Send one more event with the usage before the end'),
+      continuous_usage_stats: optional(Type.Boolean(), 'Send the usage so far with every event'),
+    }),
     'With `stream`',
+  ),
+  top_k: optional(Type.Integer({ minimum: -1 }), 'Sample from the so many likeliest tokens; 0 and -1: from all'),
+  min_p: optional(
+    Type.Number({ minimum: 0, maximum: 1 }),
+    'Sample from tokens with at least this share of the probability of the likeliest one',
+  ),
+  repetition_penalty: optional(
+    Type.Number({ exclusiveMinimum: 0, maximum: 10 }),
+    'Above 1: makes tokens less likely that occurred before',
+  ),
+  min_tokens: optional(Type.Integer({ minimum: 0 }), 'The answer has at least so many tokens'),
+  ignore_eos: optional(
+    Type.Boolean(),
+    'The model does not end the answer: only the longest answer and stop sequences do',
+  ),
+  return_token_ids: optional(Type.Boolean(), 'Tell the ids of the tokens of prompt and answer'),
+  chat_template_kwargs: optional(
+    Type.Object({ enable_thinking: optional(Type.Boolean()), thinking: optional(Type.Boolean()) }),
+    '`enable_thinking` and `thinking`: whether a reasoning model thinks; others are refused',
   ),
   user: optional(label(), 'Accepted and ignored'),
 };
@@ -41,6 +63,8 @@ export const STREAM_OPTIONS_RULE = {
     { required: ['stream'], properties: { stream: { const: true } } },
   ],
 };
+
+export const TokenIds = Type.Optional(Type.Array(Type.Integer(), { description: 'With `return_token_ids`' }));
 
 const sampling = Type.Object(samplingFields);
 /** What a sampler needs of a body. */

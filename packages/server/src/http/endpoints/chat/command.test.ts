@@ -90,6 +90,46 @@ describe('a chat request', () => {
     expect(format({ type: 'text' })).toBeUndefined();
   });
 
+  it('accepts what the answer has to be in the words of vLLM and llama-server', () => {
+    const format = (fields: object) => chatCommand({ ...ask, ...fields }).request.format;
+    const schema = { type: 'object' };
+    const forms = [
+      [{ structured_outputs: { choice: ['a', 'b'] } }, { type: 'choice', texts: ['a', 'b'] }],
+      [{ guided_choice: ['a'] }, { type: 'choice', texts: ['a'] }],
+      [{ guided_regex: '[0-9]{4}' }, { type: 'regex', pattern: '[0-9]{4}' }],
+      [{ guided_json: JSON.stringify(schema) }, { type: 'json_schema', schema }],
+      [{ structured_outputs: { json: schema } }, { type: 'json_schema', schema }],
+      [{ structured_outputs: { json_object: true } }, { type: 'json_object' }],
+      [{ json_schema: schema }, { type: 'json_schema', schema }],
+      [{ grammar: 'root ::= "a"' }, { type: 'grammar', grammar: 'root ::= "a"' }],
+      [{ grammar: '', guided_json: null, structured_outputs: {} }, undefined],
+    ];
+    for (const [fields, wanted] of forms) expect(format(fields ?? {})).toEqual(wanted);
+    expect(() => format({ guided_choice: ['a'], guided_regex: 'a' })).toThrow("'guided_choice'");
+  });
+
+  it('names the format of an answer in errors as the client did', () => {
+    const nameFor = (path: string[], body: object) => clientName(path, generationFieldNames(body));
+    const inSchema = ['format', 'schema', 'properties', 'x'];
+    expect(nameFor(['format'], { guided_regex: 'a' })).toBe('guided_regex');
+    expect(nameFor(inSchema, { structured_outputs: { json: {} } })).toBe('structured_outputs.json.properties.x');
+    expect(nameFor(inSchema, { response_format: { type: 'json_object', schema: {} } })).toBe(
+      'response_format.schema.properties.x',
+    );
+    expect(nameFor(inSchema, {})).toBe('response_format.json_schema.schema.properties.x');
+  });
+
+  it('continues a last message of the assistant', () => {
+    const messages = [...ask.messages, { role: 'assistant' as const, content: 'Well' }];
+    const start = (more: object) => chatCommand({ ...ask, messages, ...more }).request.answerStart;
+    expect(start({ continue_final_message: true })).toBe('continued');
+    expect(start({ add_generation_prompt: false })).toBe('none');
+    expect(start({})).toBeUndefined();
+    for (const wrong of [{ add_generation_prompt: true }, { messages: ask.messages }]) {
+      expect(() => start({ continue_final_message: true, ...wrong })).toThrow("'continue_final_message'");
+    }
+  });
+
   it.each([
     ['a missing text', { messages: [{ role: 'user' as const }] }, 400, 'messages[0].content'],
     [

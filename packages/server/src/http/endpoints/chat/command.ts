@@ -1,4 +1,4 @@
-import type { ChatRequest, OutputFormat, ToolChoice } from '@baobab/core/engine/engine.ts';
+import type { ChatRequest, ToolChoice } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { ChatCommand } from '../../../inference/chat-prompt.ts';
 import { type FileContent, fileContent } from '../../generation/attached-file.ts';
@@ -9,7 +9,7 @@ import {
   emptyContent,
   placeFiles,
 } from '../../generation/draft-messages.ts';
-import { refuseOversized, required, samplingOf, toolChoiceOf } from '../../generation/request.ts';
+import { refuseOversized, requestFieldsOf, required, toolChoiceOf, turnsThinkingOff } from '../../generation/request.ts';
 import type { ChatCompletionBody, MessageBody } from './schema.ts';
 
 type Part = Exclude<MessageBody['content'], string | null | undefined>[number];
@@ -61,23 +61,22 @@ function messageOf(message: MessageBody, index: number): DraftMessage {
   };
 }
 
-function formatOf(format: ChatCompletionBody['response_format']): OutputFormat | undefined {
-  if (format === null || format === undefined || format.type === 'text') return undefined;
-  if (format.type === 'json_object') {
-    // Some clients send the schema here.
-    return format.schema ? { type: 'json_schema', schema: format.schema } : { type: 'json_object' };
-  }
-  const { name, schema, strict } = format.json_schema;
-  if (!schema) throw errors.missingParameter('response_format.json_schema.schema');
-  return { type: 'json_schema', name: name ?? undefined, schema, strict: strict ?? undefined };
-}
-
 function wantedTool({ tool_choice: choice, tools }: ChatCompletionBody): ToolChoice | undefined {
   if (choice === null || choice === undefined) return undefined;
   if (choice !== 'none' && choice !== 'auto' && (tools ?? []).length === 0) {
     throw errors.invalidParameter('tool_choice', "'tool_choice' asks for a tool, but 'tools' is empty.");
   }
   return typeof choice === 'string' ? choice : { name: choice.function.name };
+}
+
+function answerStartOf(body: ChatCompletionBody): ChatRequest['answerStart'] {
+  const { continue_final_message: continues, add_generation_prompt: opens, messages } = body;
+  if (!continues) return opens === false ? 'none' : undefined;
+  const field = 'continue_final_message';
+  if (opens) throw errors.invalidParameter(field, `'${field}' and 'add_generation_prompt' cannot both be true.`);
+  const last = messages.at(-1);
+  if (last?.role === 'assistant' && !last.tool_calls?.length) return 'continued';
+  throw errors.invalidParameter(field, `'${field}' needs a last message of the role 'assistant' without calls.`);
 }
 
 /** Refuses what no model here supports: ignoring it would give a different answer than the client asked for. */
@@ -109,13 +108,13 @@ export function chatCommand(body: ChatCompletionBody): ChatCommand {
     extra: Object.keys(extra).length > 0 ? extra : undefined,
   }));
   const request: ChatRequest = {
-    ...samplingOf(body),
+    ...requestFieldsOf(body),
     prompt: { messages },
+    answerStart: answerStartOf(body),
     tools,
     toolChoice: toolChoiceOf(wantedTool(body), tools ?? []),
     parallelToolCalls: body.parallel_tool_calls ?? undefined,
-    reasoningEffort: body.reasoning_effort ?? undefined,
-    format: formatOf(body.response_format),
+    reasoningEffort: body.reasoning_effort ?? (turnsThinkingOff(body) ? 'none' : undefined),
     logprobs: body.logprobs ? { top: body.top_logprobs ?? 0 } : undefined,
   };
   return { model: body.model, choices: body.n ?? 1, request, images, documents };

@@ -57,7 +57,11 @@ const callToWire = ({ id, name, arguments: text }: CollectedChoice['toolCalls'][
   function: { name, arguments: text },
 });
 
-const choiceToWire = (choice: CollectedChoice, index: number, withLogprobs: boolean) => ({
+const choiceToWire = (
+  choice: CollectedChoice,
+  index: number,
+  { withLogprobs, withTokenIds }: { withLogprobs: boolean; withTokenIds: boolean },
+) => ({
   index,
   message: {
     role: 'assistant' as const,
@@ -69,6 +73,7 @@ const choiceToWire = (choice: CollectedChoice, index: number, withLogprobs: bool
   logprobs: withLogprobs ? logprobsToWire(choice.logprobs) : null,
   finish_reason: choice.finishReason,
   ...stoppedByToWire(choice),
+  ...(withTokenIds && { token_ids: choice.tokenIds }),
 });
 
 const STOPPED = ',"stopped_by":"budget"';
@@ -86,27 +91,40 @@ export class CompletionWriter extends ChoicesWriter<Static<typeof ChatCompletion
   }
 
   protected whole(choices: readonly CollectedChoice[], usage: TokenUsage) {
+    const { withLogprobs, withTokenIds } = this;
     return {
       id: this.head.id,
       object: 'chat.completion' as const,
       created: this.head.created,
       model: this.head.model,
-      choices: choices.map((choice, index) => choiceToWire(choice, index, this.withLogprobs)),
+      choices: choices.map((choice, index) => choiceToWire(choice, index, { withLogprobs, withTokenIds })),
+      ...(withTokenIds && { prompt_token_ids: [...(choices[0]?.promptTokenIds ?? [])] }),
       usage: usageToWire(usage),
     };
   }
 
-  protected chunk(index: number, event: ChatEvent): string {
+  protected chunk(index: number, event: ChatEvent, usage: object | null | undefined): string {
+    const written = this.#delta(event);
+    const opened = written === undefined && event.tokenIds === undefined ? '' : this.#opening(index, event, usage);
+    return written === undefined ? opened : opened + this.#write(index, written, event, usage);
+  }
+
+  protected usageChunk(usage: TokenUsage): string {
+    return `${this.#before}],"usage":${JSON.stringify(usageToWire(usage))}}\n\n`;
+  }
+
+  /** The members of a choice that the event adds. */
+  #delta(event: ChatEvent): string | undefined {
     switch (event.type) {
       case 'start':
-        return '';
+        return undefined;
       case 'text-delta': {
         const logprobs =
           this.withLogprobs && event.logprobs !== undefined ? JSON.stringify(logprobsToWire(event.logprobs)) : 'null';
-        return this.#opening(index) + this.#write(index, `{"content":${JSON.stringify(event.text)}}`, 'null', logprobs);
+        return membersOf(`{"content":${JSON.stringify(event.text)}}`, 'null', logprobs);
       }
       case 'reasoning-delta':
-        return this.#opening(index) + this.#write(index, `{"reasoning_content":${JSON.stringify(event.text)}}`, 'null');
+        return membersOf(`{"reasoning_content":${JSON.stringify(event.text)}}`);
       case 'tool-call-delta': {
         const call =
           event.id === undefined
@@ -117,25 +135,29 @@ export class CompletionWriter extends ChoicesWriter<Static<typeof ChatCompletion
                 type: 'function',
                 function: { name: event.name ?? '', arguments: event.argumentsDelta },
               };
-        return this.#opening(index) + this.#write(index, `{"tool_calls":[${JSON.stringify(call)}]}`, 'null');
+        return membersOf(`{"tool_calls":[${JSON.stringify(call)}]}`);
       }
       case 'end':
-        return this.#opening(index) + this.#write(index, '{}', `"${event.reason}"${event.stoppedBy ? STOPPED : ''}`);
+        return membersOf('{}', `"${event.reason}"${event.stoppedBy ? STOPPED : ''}`);
     }
   }
 
-  protected usageChunk(usage: TokenUsage): string {
-    return `${this.#before}],"usage":${JSON.stringify(usageToWire(usage))}}\n\n`;
-  }
-
-  #opening(index: number): string {
+  #opening(index: number, event: ChatEvent, usage: object | null | undefined): string {
     if (this.#started[index]) return '';
     this.#started[index] = true;
-    return this.#write(index, '{"role":"assistant","content":"","refusal":null}', 'null');
+    const role = membersOf('{"role":"assistant","content":"","refusal":null}');
+    return this.#write(index, role, event.type === 'start' ? event : undefined, usage);
   }
 
-  #write(index: number, delta: string, finish: string, logprobs = 'null'): string {
-    const after = this.withUsage ? '],"usage":null}\n\n' : ']}\n\n';
-    return `${this.#before}{"index":${index},"delta":${delta},"logprobs":${logprobs},"finish_reason":${finish}}${after}`;
+  #write(index: number, members: string, event: ChatEvent | undefined, usage: object | null | undefined): string {
+    const ids = event?.tokenIds === undefined ? undefined : JSON.stringify(event.tokenIds);
+    const isPrompt = event?.type === 'start';
+    const ofChoice = ids === undefined || isPrompt ? '' : `,"token_ids":${ids}`;
+    const ofPrompt = ids !== undefined && isPrompt ? `,"prompt_token_ids":${ids}` : '';
+    const counted = usage === undefined ? '' : `,"usage":${JSON.stringify(usage)}`;
+    return `${this.#before}{"index":${index},${members}${ofChoice}}]${ofPrompt}${counted}}\n\n`;
   }
 }
+
+const membersOf = (delta: string, finish = 'null', logprobs = 'null'): string =>
+  `"delta":${delta},"logprobs":${logprobs},"finish_reason":${finish}`;

@@ -2,7 +2,8 @@ import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
 import { anyMembers, label, listOf, shortText, text } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
-import { STREAM_OPTIONS_RULE, StoppedBy, samplingFields, Usage } from '../../generation/schema.ts';
+import { constraintFields } from '../../generation/constraint.ts';
+import { STREAM_OPTIONS_RULE, StoppedBy, samplingFields, TokenIds, Usage } from '../../generation/schema.ts';
 
 const TextPart = Type.Object({ type: Type.Literal('text'), text: text() });
 const ImagePart = Type.Object({
@@ -76,19 +77,13 @@ const Tool = Type.Object({
   }),
 });
 
-const ResponseFormat = Type.Union([
-  Type.Object({ type: Type.Literal('text') }),
-  Type.Object({ type: Type.Literal('json_object'), schema: optional(JsonSchema) }),
-  Type.Object({
-    type: Type.Literal('json_schema'),
-    json_schema: Type.Object({
-      name: optional(label()),
-      description: optional(text()),
-      schema: optional(JsonSchema),
-      strict: optional(Type.Boolean()),
-    }),
-  }),
-]);
+/** Of a chat prompt that is only turned into tokens. */
+export const chatPromptFields = {
+  messages: optional(listOf(Message, { minItems: 1 }), 'The messages of a chat, instead of a text'),
+  tools: optional(Type.Array(Tool, { maxItems: 128 }), 'Functions that the model may call'),
+  continue_final_message: optional(Type.Boolean(), 'The answer continues the last message, which is of the assistant'),
+  add_generation_prompt: optional(Type.Boolean(), 'False: the prompt ends after the last message'),
+};
 
 const chatFields = {
   model: shortText({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
@@ -101,7 +96,9 @@ const chatFields = {
     Type.Integer({ minimum: 0, maximum: 20 }),
     'Number of most likely tokens to return at each position, with `logprobs`',
   ),
-  response_format: optional(ResponseFormat, 'Text, any JSON object, or JSON that fits a schema'),
+  ...constraintFields,
+  continue_final_message: optional(Type.Boolean(), 'The answer continues the last message, which is of the assistant'),
+  add_generation_prompt: optional(Type.Boolean(), 'False: the prompt ends after the last message'),
   tools: optional(Type.Array(Tool, { maxItems: 128 }), 'Functions that the model may call'),
   tool_choice: optional(
     Type.Union([
@@ -165,7 +162,9 @@ export const ChatCompletionResponse = Type.Object({
       logprobs: Type.Union([Type.Unknown(), Type.Null()]),
       finish_reason: Type.Enum(['stop', 'length', 'tool_calls']),
       stopped_by: StoppedBy,
+      token_ids: TokenIds,
     }),
   ),
+  prompt_token_ids: TokenIds,
   usage: Usage,
 });

@@ -50,24 +50,82 @@ describe('text completions on the wire', () => {
   });
 });
 
+describe('log probabilities of completions', () => {
+  const logprobsOf = (found: readonly TokenLogprob[]) => {
+    const writer = writerOf({}, true);
+    writer.take(0, { type: 'text-delta', text: 'x', logprobs: found });
+    writer.end({ promptTokens: 1, completionTokens: 2, cachedTokens: 0 });
+    return writer.answer().choices[0]?.logprobs;
+  };
+
+  it('have the chosen token among the likeliest, also if none were asked for', () => {
+    const other = { token: 'b', bytes: [98], logprob: -0.5 };
+    expect(logprobsOf([{ ...scored('a'), top: [other] }, scored('c')])).toMatchObject({
+      top_logprobs: [{ b: -0.5, a: -1 }, { c: -1 }],
+    });
+  });
+
+  it('tell parts of a character by their bytes', () => {
+    const part = (...bytes: number[]) => ({ token: '�', bytes, logprob: -1 });
+    const first = { ...part(0xf0, 0x9f), top: [part(0xf0, 0x9f), part(0xe2, 0x80)] };
+    expect(logprobsOf([first, { ...part(0x8c, 0xb3), top: [] }, scored('a')])).toMatchObject({
+      tokens: ['bytes:\\xf0\\x9f', 'bytes:\\x8c\\xb3', 'a'],
+      top_logprobs: [{ 'bytes:\\xf0\\x9f': -1, 'bytes:\\xe2\\x80': -1 }, {}, { a: -1 }],
+      // The tree is two UTF-16 units long.
+      text_offset: [0, 0, 2],
+    });
+  });
+
+  it('are null for the first token of an echoed prompt', () => {
+    expect(logprobsOf([{ ...scored('a'), logprob: null }, scored('b')])).toMatchObject({
+      token_logprobs: [null, -1],
+      top_logprobs: [null, { b: -1 }],
+    });
+  });
+});
+
 describe('a completion request', () => {
-  it('accepts a text, a list of one text, or token ids, with 16 tokens by default', () => {
-    const prompts = ['a', ['a'], [1, 2]].map(
-      (prompt) => completionCommand({ model: 'm', prompt: prompt as string | string[] | number[] }).request,
-    );
-    expect(prompts.map(({ prompt }) => prompt)).toEqual([{ text: 'a' }, { text: 'a' }, { tokens: [1, 2] }]);
-    expect(prompts[0]?.maxTokens).toBe(16);
+  it('accepts texts and token ids, one or several, with 16 tokens by default', () => {
+    const commandOf = (prompt: unknown) => completionCommand({ model: 'm', prompt: prompt as string });
+    const single = ['a', ['a'], [1, 2], [[1, 2]]].map(commandOf);
+    expect(single.map(({ request }) => request.prompt)).toEqual([
+      { text: 'a' },
+      { text: 'a' },
+      { tokens: [1, 2] },
+      { tokens: [1, 2] },
+    ]);
+    expect(single[0]).toMatchObject({ prompts: undefined, request: { maxTokens: 16 } });
+    expect(commandOf(['a', 'b']).prompts).toEqual([{ text: 'a' }, { text: 'b' }]);
+    expect(commandOf([[1], [2, 3]]).prompts).toEqual([{ tokens: [1] }, { tokens: [2, 3] }]);
   });
 
-  it('accepts only one prompt', () => {
-    expect(() => completionCommand({ model: 'm', prompt: ['a', 'b'] })).toThrow(
-      expect.objectContaining({ status: 422, param: 'prompt', message: expect.stringContaining('one is accepted') }),
+  it('accepts a bounded number of prompts', () => {
+    const prompt = Array.from({ length: 257 }, () => 'a');
+    expect(() => completionCommand({ model: 'm', prompt })).toThrow(
+      expect.objectContaining({
+        status: 422,
+        code: 'validation_failed',
+        param: 'prompt',
+        message: expect.stringContaining('256'),
+      }),
     );
   });
 
-  it('refuses echo, suffix and best_of by name', () => {
-    for (const [field, value] of Object.entries({ echo: true, suffix: 'x', best_of: 3 })) {
+  it('refuses by name what no engine here keeps', () => {
+    const refused = { suffix: 'x', best_of: 3, use_beam_search: true, stop_token_ids: [1], add_special_tokens: false };
+    for (const [field, value] of Object.entries(refused)) {
       expect(() => completionCommand({ model: 'm', prompt: 'a', [field]: value })).toThrow(`'${field}'`);
     }
+    const neutral = {
+      suffix: null,
+      use_beam_search: false,
+      stop_token_ids: [],
+      typical_p: 1,
+      unknown: 'field',
+      top_k: -1,
+    };
+    expect(completionCommand({ model: 'm', prompt: 'a', ...neutral })).toEqual(
+      completionCommand({ model: 'm', prompt: 'a' }),
+    );
   });
 });

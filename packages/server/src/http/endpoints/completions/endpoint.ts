@@ -6,53 +6,82 @@ import type { ChatCommand } from '../../../inference/chat-prompt.ts';
 import { inferenceErrors } from '../../answer/error-answer.ts';
 import { ChoicesWriter, type CollectedChoice, stoppedByToWire, usageToWire } from '../../generation/choices.ts';
 import { answerGeneration, type GenerationDependencies, type GenerationEndpoint } from '../../generation/endpoint.ts';
-import { generationFieldNames, refuseOversized, samplingOf } from '../../generation/request.ts';
-import { type CompletionBody, CompletionRequest, CompletionResponse } from './schema.ts';
+import { generationFieldNames, refuseOversized, requestFieldsOf } from '../../generation/request.ts';
+import { type CompletionBody, CompletionRequest, CompletionResponse, MAX_PROMPTS } from './schema.ts';
 
 /** The default of this older endpoint. */
 const COMPLETION_MAX_TOKENS = 16;
 
 export function completionCommand(body: CompletionBody): ChatCommand {
   refuseOversized(body);
-  for (const field of ['echo', 'suffix'] as const) {
-    if (body[field]) throw errors.unsupportedParameter(field, `'${field}' is not supported.`);
+  if (body.suffix) throw errors.unsupportedParameter('suffix', "'suffix' is not supported.");
+  if (body.add_special_tokens === false) {
+    throw errors.unsupportedParameter(
+      'add_special_tokens',
+      "'add_special_tokens' cannot be false. Send token ids instead.",
+    );
   }
   if (body.best_of && body.best_of > (body.n ?? 1)) {
     throw errors.unsupportedParameter('best_of', "'best_of' above 'n' is not supported.");
   }
-  const { prompt } = body;
-  if (typeof prompt[0] === 'string' && typeof prompt !== 'string' && prompt.length > 1) {
-    throw errors.validationFailed('prompt', `'prompt' holds ${prompt.length} prompts; one is accepted in a request.`);
-  }
+  const prompts = promptsOf(body);
+  const [prompt = { text: '' }] = prompts;
   const request: ChatRequest = {
-    ...samplingOf(body),
+    ...requestFieldsOf(body),
     maxTokens: body.max_tokens ?? COMPLETION_MAX_TOKENS,
-    prompt:
-      typeof prompt === 'string'
-        ? { text: prompt }
-        : typeof prompt[0] === 'string'
-          ? { text: prompt[0] }
-          : { tokens: prompt as number[] },
+    prompt,
+    echoes: body.echo || undefined,
     logprobs: body.logprobs === null || body.logprobs === undefined ? undefined : { top: body.logprobs },
   };
-  return { model: body.model, choices: body.n ?? 1, request };
+  return { model: body.model, choices: body.n ?? 1, request, prompts: prompts.length > 1 ? prompts : undefined };
 }
 
-/** `start` is the offset of the first token in the text. */
-function logprobsToWire(found: readonly TokenLogprob[], start = 0) {
-  let offset = start;
-  const offsets = found.map(({ token }) => {
-    const before = offset;
-    offset += token.length;
-    return before;
-  });
-  return {
-    tokens: found.map(({ token }) => token),
-    token_logprobs: found.map(({ logprob }) => logprob),
-    top_logprobs: found.map(({ top }) => Object.fromEntries(top.map(({ token, logprob }) => [token, logprob]))),
-    text_offset: offsets,
-  };
+function promptsOf({ prompt }: CompletionBody): ChatRequest['prompt'][] {
+  if (typeof prompt === 'string') return [{ text: prompt }];
+  if (isTokens(prompt)) return [{ tokens: prompt }];
+  if (prompt.length > MAX_PROMPTS) throw errors.tooManyItems('prompt', prompt.length, MAX_PROMPTS);
+  return prompt.map((each) => (typeof each === 'string' ? { text: each } : { tokens: each }));
 }
+
+const isTokens = (prompt: readonly unknown[]): prompt is number[] => typeof prompt[0] === 'number';
+
+const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** The text of a token. A part of a character is written as OpenAI does, so that parts differ: `bytes:\xe2\x80`. */
+function labelOf({ token, bytes }: Pick<TokenLogprob, 'token' | 'bytes'>): string {
+  try {
+    strict.decode(Uint8Array.from(bytes));
+    return token;
+  } catch {
+    return `bytes:${bytes.map(byteText).join('')}`;
+  }
+}
+
+const byteText = (byte: number): string =>
+  byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`;
+
+/** The token that was chosen is among the likeliest ones, also if it is not as likely as they are. */
+const likeliest = ({ top, ...chosen }: TokenLogprob): Record<string, number | null> | null =>
+  chosen.logprob === null ? null : Object.fromEntries([...top, chosen].map((each) => [labelOf(each), each.logprob]));
+
+/** Where the tokens of a choice begin in its text. */
+class TextOffsets {
+  readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  #end = 0;
+
+  next({ bytes }: TokenLogprob): number {
+    const start = this.#end;
+    this.#end += this.#decoder.decode(Uint8Array.from(bytes), { stream: true }).length;
+    return start;
+  }
+}
+
+const logprobsToWire = (found: readonly TokenLogprob[], offsets: TextOffsets) => ({
+  tokens: found.map(labelOf),
+  token_logprobs: found.map(({ logprob }) => logprob),
+  top_logprobs: found.map(likeliest),
+  text_offset: found.map((each) => offsets.next(each)),
+});
 
 /** Completions call no tools. */
 const reasonOf = (reason: CollectedChoice['finishReason']): 'stop' | 'length' =>
@@ -60,8 +89,7 @@ const reasonOf = (reason: CollectedChoice['finishReason']): 'stop' | 'length' =>
 
 /** Writes completions of a text. */
 export class TextWriter extends ChoicesWriter<Static<typeof CompletionResponse>> {
-  /** Characters sent for each choice. */
-  readonly #sent = new Map<number, number>();
+  readonly #offsets = new Map<number, TextOffsets>();
 
   protected whole(choices: readonly CollectedChoice[], usage: TokenUsage) {
     const { id, created, model } = this.head;
@@ -73,37 +101,43 @@ export class TextWriter extends ChoicesWriter<Static<typeof CompletionResponse>>
       choices: choices.map((choice, index) => ({
         index,
         text: choice.text,
-        logprobs: this.withLogprobs ? logprobsToWire(choice.logprobs) : null,
+        logprobs: this.withLogprobs ? logprobsToWire(choice.logprobs, new TextOffsets()) : null,
         finish_reason: reasonOf(choice.finishReason),
         ...stoppedByToWire(choice),
+        ...(this.withTokenIds && { prompt_token_ids: [...choice.promptTokenIds], token_ids: choice.tokenIds }),
       })),
       usage: usageToWire(usage),
     };
   }
 
-  protected chunk(index: number, event: ChatEvent): string {
+  protected chunk(index: number, event: ChatEvent, usage: object | null | undefined): string {
+    const { tokenIds } = event;
     if (event.type === 'text-delta') {
-      const start = this.#sent.get(index) ?? 0;
-      this.#sent.set(index, start + event.text.length);
       const { logprobs: found } = event;
-      const logprobs = this.withLogprobs && found !== undefined ? logprobsToWire(found, start) : null;
-      return this.#write([{ index, text: event.text, logprobs, finish_reason: null }], null);
+      const logprobs = this.withLogprobs && found !== undefined ? logprobsToWire(found, this.#offsetsOf(index)) : null;
+      return this.#write([{ index, text: event.text, logprobs, finish_reason: null, token_ids: tokenIds }], usage);
     }
     if (event.type === 'end') {
-      const end = { index, text: '', logprobs: null, finish_reason: reasonOf(event.reason) };
-      return this.#write([{ ...end, ...stoppedByToWire(event) }], null);
+      const end = { index, text: '', logprobs: null, finish_reason: reasonOf(event.reason), token_ids: tokenIds };
+      return this.#write([{ ...end, ...stoppedByToWire(event) }], usage);
     }
-    return '';
+    if (event.type !== 'start' || tokenIds === undefined) return '';
+    return this.#write([{ index, text: '', logprobs: null, finish_reason: null, prompt_token_ids: tokenIds }], usage);
   }
 
   protected usageChunk(usage: TokenUsage): string {
     return this.#write([], usageToWire(usage));
   }
 
-  #write(choices: unknown[], usage: unknown): string {
+  #offsetsOf(index: number): TextOffsets {
+    const known = this.#offsets.get(index) ?? new TextOffsets();
+    this.#offsets.set(index, known);
+    return known;
+  }
+
+  #write(choices: unknown[], usage: object | null | undefined): string {
     const { id, created, model } = this.head;
-    const common = { id, object: 'text_completion', created, model, choices };
-    return `data: ${JSON.stringify(this.withUsage ? { ...common, usage } : common)}\n\n`;
+    return `data: ${JSON.stringify({ id, object: 'text_completion', created, model, choices, usage })}\n\n`;
   }
 }
 

@@ -1,5 +1,5 @@
 import { framedText } from '@baobab/core/domain/document.ts';
-import type { ChatRequest, OutputFormat, ToolCall, ToolChoice, ToolDefinition } from '@baobab/core/engine/engine.ts';
+import type { ChatMessage, ChatRequest, OutputFormat, ToolCall, ToolChoice, ToolDefinition } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Static } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -30,6 +30,8 @@ export const MESSAGE_FIELDS: FieldNames = {
   'messages.*': 'messages',
   toolChoice: 'tool_choice',
   reasoningEffort: 'thinking',
+  answerStart: 'messages',
+  topK: 'top_k',
   format: 'output_config.format',
   'format.schema': 'output_config.format.schema',
   'tools.*.parameters': 'tools.*.input_schema',
@@ -113,6 +115,12 @@ function formatOf({ output_config: config }: CountTokensBody): OutputFormat | un
   return format?.type === 'json_schema' && format.schema ? { type: 'json_schema', schema: format.schema } : undefined;
 }
 
+/** A last message of the assistant is the beginning of the answer. */
+function continuesLast(messages: readonly ChatMessage[]): boolean {
+  const last = messages.at(-1);
+  return last?.role === 'assistant' && last.content !== '' && last.toolCalls === undefined;
+}
+
 export function messageCommand(body: CountTokensBody & Partial<CreateMessageBody>): ChatCommand {
   refuseOversized(body);
   const tools = toolsOf(body);
@@ -130,6 +138,8 @@ export function messageCommand(body: CountTokensBody & Partial<CreateMessageBody
     maxTokens: body.max_tokens,
     temperature: body.temperature ?? undefined,
     topP: body.top_p ?? undefined,
+    topK: body.top_k || undefined,
+    answerStart: continuesLast(messages) ? 'continued' : undefined,
     stop: body.stop_sequences && body.stop_sequences.length > 0 ? body.stop_sequences : undefined,
     reasoningEffort: body.thinking?.type === 'disabled' ? 'none' : undefined,
   };

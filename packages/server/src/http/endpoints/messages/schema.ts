@@ -58,7 +58,10 @@ const namedWithTool = {
 
 const promptFields = {
   model: shortText({ minLength: 1, description: 'Slug of a chat model, with an optional pin' }),
-  messages: listOf(Message, { minItems: 1, description: 'The conversation so far' }),
+  messages: listOf(Message, {
+    minItems: 1,
+    description: 'The conversation so far. The answer continues a last message of the assistant',
+  }),
   system: optional(
     Type.Union([text(), listOf(Type.Object({ type: Type.Literal('text'), text: text() }))]),
     'Instructions',
@@ -95,7 +98,7 @@ export const CreateMessage = Type.Object({
   stream: optional(Type.Boolean(), 'Answer with server-sent events'),
   temperature: optional(Type.Number({ minimum: 0, maximum: 1 }), '0 always takes the likeliest token'),
   top_p: optional(Type.Number({ minimum: 0, maximum: 1 }), 'Sample from the likeliest tokens'),
-  top_k: optional(Type.Integer({ minimum: 0 }), 'Accepted and ignored'),
+  top_k: optional(Type.Integer({ minimum: 0 }), 'Sample from the so many likeliest tokens'),
   metadata: optional(Type.Object({}), 'Accepted and ignored'),
 });
 

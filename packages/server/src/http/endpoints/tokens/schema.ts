@@ -1,0 +1,31 @@
+import { Type } from 'typebox';
+import { shortText, text, tokenIds } from '../../body/bounded.ts';
+import { optional } from '../../body/optional.ts';
+import { chatPromptFields } from '../chat/schema.ts';
+
+const model = shortText({ minLength: 1, description: 'Slug of any model, with an optional pin' });
+
+/** As vLLM has it. */
+export const TokenizeRequest = Type.Object(
+  {
+    model,
+    prompt: optional(text(), 'A text'),
+    ...chatPromptFields,
+    add_special_tokens: optional(
+      Type.Boolean(),
+      'With the tokens that the model puts around a text; true by default. The template of a chat has them itself',
+    ),
+    return_token_strs: optional(Type.Boolean(), 'Not supported'),
+  },
+  { documented: { anyOf: [{ required: ['prompt'] }, { required: ['messages'] }] } },
+);
+
+export const TokenizeResponse = Type.Object({
+  count: Type.Integer(),
+  max_model_len: Type.Integer({ description: 'The context of the model' }),
+  tokens: Type.Array(Type.Integer()),
+  token_strs: Type.Null(),
+});
+
+export const DetokenizeRequest = Type.Object({ model, tokens: tokenIds });
+export const DetokenizeResponse = Type.Object({ prompt: Type.String() });
