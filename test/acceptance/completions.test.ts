@@ -86,7 +86,9 @@ describe('text completions', () => {
       logprobs: 1,
       temperature: 0,
     };
-    const { choices } = await client.completions.create({ ...echoed, max_tokens: 1 });
+    // OpenAI answers null for the first token too, which its schema does not allow.
+    const unchecked = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: server.apiKey, maxRetries: 0 });
+    const { choices } = await unchecked.completions.create({ ...echoed, max_tokens: 1 });
     expect(choices.map(({ logprobs }) => logprobs?.token_logprobs?.length)).toEqual([5, 3]);
     for (const { text, logprobs } of choices) {
       expect(logprobs?.tokens?.join('')).toBe(text);
