@@ -1,5 +1,12 @@
 import { framedText } from '@baobab/core/domain/document.ts';
-import type { ChatMessage, ChatRequest, OutputFormat, ToolCall, ToolChoice, ToolDefinition } from '@baobab/core/engine/engine.ts';
+import type {
+  ChatMessage,
+  ChatRequest,
+  OutputFormat,
+  ToolCall,
+  ToolChoice,
+  ToolDefinition,
+} from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Static } from 'typebox';
 import { Compile } from 'typebox/compile';

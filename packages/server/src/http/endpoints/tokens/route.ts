@@ -2,7 +2,7 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
 import type { EncodeCommand, TokensService } from '../../../inference/tokens.ts';
-import { inferenceErrors } from '../../answer/error-schema.ts';
+import { inferenceErrors } from '../../answer/error-answer.ts';
 import { generationFieldNames } from '../../generation/request.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { chatCommand } from '../chat/command.ts';
