@@ -9,7 +9,13 @@ import {
   emptyContent,
   placeFiles,
 } from '../../generation/draft-messages.ts';
-import { refuseOversized, requestFieldsOf, required, toolChoiceOf, turnsThinkingOff } from '../../generation/request.ts';
+import {
+  refuseOversized,
+  requestFieldsOf,
+  required,
+  toolChoiceOf,
+  turnsThinkingOff,
+} from '../../generation/request.ts';
 import type { ChatCompletionBody, MessageBody } from './schema.ts';
 
 type Part = Exclude<MessageBody['content'], string | null | undefined>[number];
