@@ -16,6 +16,7 @@ export const account = (changes: Partial<Account> = {}): Account => ({
   storePrompts: false,
   fileRetentionDays: null,
   aliases: [],
+  dialect: null,
   ...changes,
 });
 
@@ -34,6 +35,7 @@ export const apiKey = (changes: Partial<ApiKey> = {}): ApiKey => ({
   concurrency: 3,
   monthlyBudgetNanoUsd: 9_007_199_254_740_991,
   priority: 'interactive',
+  dialect: null,
   createdAt: Date.UTC(2026, 0, 1),
   expiresAt: null,
   revokedAt: null,

@@ -177,6 +177,7 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
         concurrency: 6,
         monthlyBudgetNanoUsd: 7,
         priority: 'low',
+        dialect: 'openai',
         expiresAt: Date.UTC(2027, 1, 1),
       };
       expect(await store.keys.update('key_3', rights, someEntry)).toEqual({ ...key, ...rights });

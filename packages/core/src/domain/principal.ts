@@ -28,7 +28,13 @@ export interface Account {
   fileRetentionDays: number | null;
   /** For its keys; they take precedence over the aliases of the deployment. */
   aliases: readonly ModelAlias[];
+  /** Null: the specification. */
+  dialect: Dialect | null;
 }
+
+/** How the API answers where OpenAI's differs from the specification. */
+export const DIALECTS = ['specification', 'openai'] as const;
+export type Dialect = (typeof DIALECTS)[number];
 
 /** Requests of a `low` key give way to others under load. */
 export const KEY_PRIORITIES = ['interactive', 'low'] as const;
@@ -54,6 +60,8 @@ export interface ApiKey {
   concurrency: number | null;
   monthlyBudgetNanoUsd: number | null;
   priority: KeyPriority;
+  /** Null: that of the account. */
+  dialect: Dialect | null;
   createdAt: number;
   expiresAt: number | null;
   revokedAt: number | null;
@@ -86,6 +94,7 @@ export const ACCOUNT_SETTINGS = {
   storePrompts: { kind: 'flag', initial: false },
   fileRetentionDays: NO_LIMIT,
   aliases: ANY,
+  dialect: { kind: 'text', initial: null },
 } as const satisfies Partial<SettingsOf<Account>>;
 
 export const ACCOUNT_FIELDS: FieldsOf<Account> = {
@@ -106,6 +115,7 @@ export const KEY_RIGHTS = {
   allowedAddresses: ANY,
   ...LIMITS,
   priority: { kind: 'text', initial: 'interactive' },
+  dialect: { kind: 'text', initial: null },
   expiresAt: { kind: 'time', initial: null },
 } as const satisfies Partial<SettingsOf<ApiKey>>;
 
@@ -152,6 +162,8 @@ export interface Principal {
   account: Account;
   key: ApiKey;
 }
+
+export const dialectOf = ({ account, key }: Principal): Dialect => key.dialect ?? account.dialect ?? 'specification';
 
 /** Whether a budget limits what the caller may spend. */
 export const hasBudget = ({ account, key }: Principal): boolean =>

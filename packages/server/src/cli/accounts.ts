@@ -50,6 +50,10 @@ export const accountsCommand: Command = {
     ['--zero-retention yes|no', 'keep nothing of prompts and answers, not even to replay idempotent requests'],
     ['--store-prompts yes|no', 'keep prompts and answers with the requests, for keys with the scope prompts'],
     ['--file-retention-days N', 'delete files after this many days; default: files.retention_days'],
+    [
+      '--dialect openai|specification',
+      'openai: as OpenAI answers where the specification differs; default: specification',
+    ],
     ['--aliases LIST', 'names of models for this account, such as gpt-4o-mini=qwen/qwen3-8b; replaces its list'],
     ['--json', 'print JSON'],
   ],

@@ -94,6 +94,10 @@ export const keysCommand: Command = {
     ['--addresses LIST', 'where it may be used from, such as 10.0.0.0/8,2001:db8::/32; default: anywhere'],
     ...LIMIT_HELP,
     ['--priority low|interactive', 'low: its requests give way to others under load; default: interactive'],
+    [
+      '--dialect openai|specification',
+      "openai: as OpenAI answers where the specification differs; none: the account's",
+    ],
     ['--expires TIME', 'such as 2027-01-31 or 2027-01-31T12:00:00Z; default: never'],
     ['--json', 'print JSON'],
   ],

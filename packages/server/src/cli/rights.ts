@@ -6,6 +6,8 @@ import {
   type AccountSettings,
   type ApiKey,
   type Changes,
+  DIALECTS,
+  type Dialect,
   KEY_PRIORITIES,
   type KeyPriority,
   type KeyRights,
@@ -82,6 +84,14 @@ function priorityOption(name: string, given: string | undefined): KeyPriority | 
   return priority;
 }
 
+const dialectOption = orNull((name, given): Dialect | undefined => {
+  const dialect = DIALECTS.find((each) => each === given);
+  if (given !== undefined && dialect === undefined) {
+    throw new OptionError(`--${name} must be openai, specification or none`);
+  }
+  return dialect;
+});
+
 /** For each option the field that it sets, and how its text is read. */
 const LIMITS = {
   rpm: ['rpm', limit],
@@ -96,6 +106,7 @@ const ACCOUNT = {
   'store-prompts': ['storePrompts', yesOrNoOption],
   'file-retention-days': ['fileRetentionDays', limit],
   aliases: ['aliases', aliasesOption],
+  dialect: ['dialect', dialectOption],
 } as const satisfies Table<AccountSettings>;
 const KEY = {
   ...LIMITS,
@@ -104,6 +115,7 @@ const KEY = {
   regions: ['allowedRegions', namesOrAll],
   addresses: ['allowedAddresses', namesOrAll],
   priority: ['priority', priorityOption],
+  dialect: ['dialect', dialectOption],
   expires: ['expiresAt', timeOption],
 } as const satisfies Table<KeyRights>;
 
@@ -133,10 +145,10 @@ export const rightsFrom = (values: Values<typeof KEY>): Changes<Omit<KeyRights, 
 /** `60 rpm, 1000 tpm, 5 USD/month`; `-` where nothing is set. */
 export function limitsText(
   limits: AccountLimits &
-    Partial<Pick<ApiKey, 'allowedRegions' | 'allowedAddresses' | 'priority'> & Pick<Account, 'weight'>>,
+    Partial<Pick<ApiKey, 'allowedRegions' | 'allowedAddresses' | 'priority' | 'dialect'> & Pick<Account, 'weight'>>,
 ): string {
   const { rpm, tpm, concurrency, monthlyBudgetNanoUsd, allowedRegions = [], allowedAddresses = [] } = limits;
-  const { weight = 1, priority = 'interactive' } = limits;
+  const { weight = 1, priority = 'interactive', dialect = null } = limits;
   const parts = [
     rpm === null ? '' : `${rpm} rpm`,
     tpm === null ? '' : `${tpm} tpm`,
@@ -144,6 +156,7 @@ export function limitsText(
     monthlyBudgetNanoUsd === null ? '' : `${usdText(monthlyBudgetNanoUsd)} USD/month`,
     weight === 1 ? '' : `weight ${weight}`,
     priority === 'interactive' ? '' : `${priority} priority`,
+    dialect === null ? '' : `dialect ${dialect}`,
     allowedRegions.length === 0 ? '' : `in ${allowedRegions.join(',')}`,
     allowedAddresses.length === 0 ? '' : `from ${allowedAddresses.join(',')}`,
   ];

@@ -65,6 +65,7 @@ const OPTION_NAMES: Readonly<Record<string, string>> = {
   storePrompts: '--store-prompts',
   fileRetentionDays: '--file-retention-days',
   aliases: '--aliases',
+  dialect: '--dialect',
   allowedModels: '--models',
   allowedRegions: '--regions',
   allowedAddresses: '--addresses',

@@ -3,7 +3,15 @@ import type { Account } from '../../api/types.ts';
 import { TextField } from '../../components/fields.tsx';
 import { errorAt } from '../../components/form.tsx';
 import { texts } from '../../texts/en/texts.ts';
-import { emptyLimits, LIMIT_FIELDS, LimitFields, type Limits, limitsOf, limitsToWire } from '../keys/limit-fields.tsx';
+import {
+  DialectField,
+  emptyLimits,
+  LIMIT_FIELDS,
+  LimitFields,
+  type Limits,
+  limitsOf,
+  limitsToWire,
+} from '../keys/limit-fields.tsx';
 
 export interface AccountDraft {
   limits: Limits;
@@ -11,6 +19,7 @@ export interface AccountDraft {
   retentionDays: string;
   zeroRetention: boolean;
   storePrompts: boolean;
+  dialect: Account['dialect'];
 }
 
 export const emptyDraft: AccountDraft = {
@@ -19,6 +28,7 @@ export const emptyDraft: AccountDraft = {
   retentionDays: '',
   zeroRetention: false,
   storePrompts: false,
+  dialect: null,
 };
 
 export const draftOf = (account: Account): AccountDraft => ({
@@ -27,14 +37,16 @@ export const draftOf = (account: Account): AccountDraft => ({
   retentionDays: account.file_retention_days === null ? '' : String(account.file_retention_days),
   zeroRetention: account.zero_retention,
   storePrompts: account.store_prompts,
+  dialect: account.dialect,
 });
 
-export const draftToWire = ({ limits, weight, retentionDays, zeroRetention, storePrompts }: AccountDraft) => ({
+export const draftToWire = ({ limits, weight, retentionDays, zeroRetention, storePrompts, dialect }: AccountDraft) => ({
   ...limitsToWire(limits),
   weight: weight.trim() === '' ? 1 : Number(weight),
   file_retention_days: retentionDays.trim() === '' ? null : Number(retentionDays),
   zero_retention: zeroRetention,
   store_prompts: storePrompts,
+  dialect,
 });
 
 /** Those that show their errors, by their names in the API. */
@@ -75,6 +87,7 @@ export function AccountFields({ draft, onChange, error }: AccountFieldsProps) {
         value={draft.retentionDays}
         onValue={(retentionDays) => onChange({ ...draft, retentionDays })}
       />
+      <DialectField value={draft.dialect} onValue={(dialect) => onChange({ ...draft, dialect })} />
       <label class="check">
         <input
           type="checkbox"

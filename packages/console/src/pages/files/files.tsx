@@ -141,13 +141,13 @@ function fileColumns({ now, addressOf, onRemove }: FileColumnsOptions): Column<S
       label: columns.created,
       wide: true,
       sortBy: (file) => file.created_at,
-      cell: (file) => <span title={exactTime(file.created_at)}>{ago(file.created_at, now)}</span>,
+      cell: (file) => <FileTime time={file.created_at} now={now} />,
     },
     {
       id: 'expires',
       label: columns.expires,
       sortBy: (file) => file.expires_at,
-      cell: (file) => <span title={exactTime(file.expires_at)}>{ago(file.expires_at, now)}</span>,
+      cell: (file) => <FileTime time={file.expires_at} now={now} />,
     },
     {
       id: 'id',
@@ -190,4 +190,10 @@ function fileColumns({ now, addressOf, onRemove }: FileColumnsOptions): Column<S
       ),
     },
   ];
+}
+
+/** A key of the dialect `openai` gets Unix seconds. */
+function FileTime({ time, now }: { time: StoredFile['created_at']; now: number }) {
+  const iso = typeof time === 'number' ? new Date(time * 1000).toISOString() : time;
+  return <span title={exactTime(iso)}>{ago(iso, now)}</span>;
 }

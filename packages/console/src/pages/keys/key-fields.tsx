@@ -35,6 +35,7 @@ export interface KeyDraft extends KeyLimits {
 export const emptyDraft: KeyDraft = {
   ...emptyLimits,
   priority: 'interactive',
+  dialect: null,
   name: '',
   access: 'all',
   scopes: ['chat', 'models'],

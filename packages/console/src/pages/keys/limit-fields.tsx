@@ -44,11 +44,20 @@ export const limitsOf = (from: WireLimits): Limits => ({
 /** What can be changed of a key. */
 export interface KeyLimits extends Limits {
   priority: Key['priority'];
+  dialect: Key['dialect'];
 }
 
-export const keyLimitsOf = (key: Key): KeyLimits => ({ ...limitsOf(key), priority: key.priority });
+export const keyLimitsOf = (key: Key): KeyLimits => ({
+  ...limitsOf(key),
+  priority: key.priority,
+  dialect: key.dialect,
+});
 
-export const keyLimitsToWire = (limits: KeyLimits) => ({ ...limitsToWire(limits), priority: limits.priority });
+export const keyLimitsToWire = (limits: KeyLimits) => ({
+  ...limitsToWire(limits),
+  priority: limits.priority,
+  dialect: limits.dialect,
+});
 
 /** Their names in the API. */
 export const LIMIT_FIELDS = ['rpm', 'tpm', 'concurrency', 'monthly_budget_usd'] as const;
@@ -119,7 +128,25 @@ export function LimitFields<L extends Limits>(props: LimitFieldsProps<L>) {
   );
 }
 
-export const KEY_LIMIT_FIELDS = [...LIMIT_FIELDS, 'priority'] as const;
+export const KEY_LIMIT_FIELDS = [...LIMIT_FIELDS, 'priority', 'dialect'] as const;
+
+const DIALECTS = ['specification', 'openai'] as const;
+
+/** Of a key or an account. */
+export function DialectField({ value, onValue }: { value: Key['dialect']; onValue: (value: Key['dialect']) => void }) {
+  return (
+    <div class="field">
+      <span class="field-label">{texts.keys.dialect}</span>
+      <Segments
+        label={texts.keys.dialect}
+        options={optionsOf(texts.keys.dialects)}
+        value={value ?? 'inherited'}
+        onValue={(chosen) => onValue(DIALECTS.find((each) => each === chosen) ?? null)}
+      />
+      <span class="field-hint">{texts.keys.dialectHint}</span>
+    </div>
+  );
+}
 
 export function KeyLimitFields(props: LimitFieldsProps<KeyLimits>) {
   const { limits, onChange } = props;
@@ -135,6 +162,7 @@ export function KeyLimitFields(props: LimitFieldsProps<KeyLimits>) {
         />
         <span class="field-hint">{texts.keys.priorityHint}</span>
       </div>
+      <DialectField value={limits.dialect} onValue={(dialect) => onChange({ ...limits, dialect })} />
       <LimitFields {...props} />
     </>
   );

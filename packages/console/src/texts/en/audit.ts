@@ -46,6 +46,7 @@ export const audit = {
     concurrency: 'Concurrent requests',
     monthly_budget_usd: 'Monthly budget',
     weight: 'Weight',
+    dialect: 'Dialect',
     priority: 'Priority',
     expires_at: 'Expires',
     revoked_at: 'Revoked',

@@ -352,6 +352,10 @@ export const texts = {
     emptyOfAccount: (value: string) => `Empty: what the other keys leave of ${value}, the limit of the account.`,
     emptyTotal: (values: string) => `Empty: no total. Each key has the default, ${values}.`,
     emptyNone: 'Empty: no limit.',
+    dialect: 'Dialect',
+    dialects: { inherited: 'Default', specification: 'Specification', openai: 'OpenAI' },
+    dialectHint:
+      'For typed clients of OpenAI: times of files in Unix seconds, and status 400 where it is 422 otherwise. By default a key has the dialect of its account, and an account that of the specification.',
     priority: 'Priority',
     priorities: { interactive: 'Interactive', low: 'Low' },
     priorityHint: 'Requests of a key with low priority give way to others while there is too much to do.',

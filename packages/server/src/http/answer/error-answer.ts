@@ -5,6 +5,7 @@ import { toClientError } from '@baobab/core/errors/store-unavailable.ts';
 import type { RepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { dialectRules } from './dialect.ts';
 import { nameFields } from './field-names.ts';
 
 declare module 'fastify' {
@@ -108,7 +109,7 @@ export function writeError(error: unknown, request: FastifyRequest, reply: Fasti
   const { errorBody } = request.record.config;
   if (errorBody !== undefined) reply.header('request-id', request.id);
   const body = errorBody?.(answer, request.id) ?? answer.toBody();
-  reply.status(answer.status).type('application/json; charset=utf-8');
+  reply.status(dialectRules(request).status(answer.status)).type('application/json; charset=utf-8');
   return JSON.stringify(body);
 }
 

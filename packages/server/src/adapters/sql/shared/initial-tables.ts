@@ -46,6 +46,7 @@ const IDENTITY = [
     store_prompts integer not null default 0,
     file_retention_days bigint,
     aliases text not null default '[]',
+    dialect text,
     deleted_at_ms bigint,
     erased_at_ms bigint
   )`,
@@ -67,6 +68,7 @@ const IDENTITY = [
     concurrency bigint,
     monthly_budget_nano_usd bigint,
     priority text not null default 'interactive',
+    dialect text,
     created_at_ms bigint not null,
     expires_at_ms bigint,
     revoked_at_ms bigint,

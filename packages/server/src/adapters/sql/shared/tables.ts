@@ -1,5 +1,5 @@
 import type { DimensionColumn, MeasureField } from '@baobab/core/domain/measures.ts';
-import type { KeyPriority } from '@baobab/core/domain/principal.ts';
+import type { Dialect, KeyPriority } from '@baobab/core/domain/principal.ts';
 import type { Generated } from 'kysely';
 
 /** The stored shape: snake_case, times in milliseconds since 1970 (`*_ms`), lists as JSON text, money as integer nano-USD. */
@@ -19,6 +19,7 @@ export interface AccountsTable {
   store_prompts: number;
   file_retention_days: number | null;
   aliases: string;
+  dialect: Dialect | null;
   deleted_at_ms: number | null;
   erased_at_ms: number | null;
 }
@@ -39,6 +40,7 @@ export interface ApiKeysTable {
   concurrency: number | null;
   monthly_budget_nano_usd: number | null;
   priority: KeyPriority;
+  dialect: Dialect | null;
   created_at_ms: number;
   expires_at_ms: number | null;
   revoked_at_ms: number | null;

@@ -63,7 +63,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
         after,
         order,
       });
-      return pageToWire({ items, hasMore }, fileToWire);
+      return pageToWire({ items, hasMore }, (file) => fileToWire(file, request));
     },
   );
 
@@ -78,7 +78,7 @@ export const fileRoutes: FastifyPluginAsyncTypebox<{ files: FilesService }> = as
         response: { 200: File, ...commonErrors },
       },
     },
-    async (request) => fileToWire(await files.get(principalOf(request).account.id, request.params.file_id)),
+    async (request) => fileToWire(await files.get(principalOf(request).account.id, request.params.file_id), request),
   );
 
   // Fastify's own HEAD routes would answer a length of 0, or read the whole file.
@@ -182,7 +182,7 @@ async function receiveUpload(files: FilesService, request: FastifyRequest, reply
     if (isReplay) await received.discard();
   }
   if (isReplay) return reply;
-  return fileToWire(await forgettingRefusal(request, () => received.publish(request.idempotentRun)));
+  return fileToWire(await forgettingRefusal(request, () => received.publish(request.idempotentRun)), request);
 }
 
 /**

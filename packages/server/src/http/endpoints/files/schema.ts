@@ -1,8 +1,15 @@
 import { FILE_PURPOSES, LIFETIME_SECONDS, type StoredFile, UPLOAD_PURPOSES } from '@baobab/core/domain/file.ts';
+import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
+import { dialectRules } from '../../answer/dialect.ts';
 import { pageOf } from '../../answer/page.ts';
 import { pathText, shortText } from '../../body/bounded.ts';
+
+const time = Type.Union([
+  Type.String({ format: 'date-time' }),
+  Type.Integer({ description: 'Unix seconds, in the dialect `openai`' }),
+]);
 
 export const File = Type.Object({
   id: Type.String(),
@@ -10,8 +17,8 @@ export const File = Type.Object({
   purpose: Type.Enum([...FILE_PURPOSES]),
   filename: Type.String(),
   bytes: Type.Integer(),
-  created_at: Type.String({ format: 'date-time' }),
-  expires_at: Type.String({ format: 'date-time' }),
+  created_at: time,
+  expires_at: time,
   status: Type.Literal('processed'),
 });
 
@@ -100,13 +107,13 @@ export const RANGE_HEADERS = {
   'If-Range': sent('An `ETag`: the range only if the file is still this one, the whole file otherwise'),
 };
 
-export const fileToWire = (file: StoredFile): Static<typeof File> => ({
+export const fileToWire = (file: StoredFile, request: FastifyRequest): Static<typeof File> => ({
   id: file.id,
   object: 'file',
   purpose: file.purpose,
   filename: file.filename,
   bytes: file.bytes,
-  created_at: new Date(file.createdAt).toISOString(),
-  expires_at: new Date(file.expiresAt).toISOString(),
+  created_at: dialectRules(request).time(file.createdAt),
+  expires_at: dialectRules(request).time(file.expiresAt),
   status: 'processed',
 });

@@ -1,5 +1,5 @@
 import { usdNumberOrNull } from '@baobab/core/domain/money.ts';
-import type { Changes, FieldKind, FieldTable } from '@baobab/core/domain/principal.ts';
+import { type Changes, DIALECTS, type FieldKind, type FieldTable } from '@baobab/core/domain/principal.ts';
 import { parseScopes } from '@baobab/core/domain/scopes.ts';
 import { isoTimeOrNull, parseTimestamp } from '@baobab/core/domain/time/dates.ts';
 import { Type } from 'typebox';
@@ -21,6 +21,14 @@ export const limitFields = {
     }),
   ),
 };
+
+/** `otherwise`: what null means. */
+export const dialect = (otherwise: string) =>
+  Type.Optional(
+    Type.Union([Type.Enum([...DIALECTS]), Type.Null()], {
+      description: `\`openai\`: times of files in Unix seconds, and 400 where the specification has 422. Null: ${otherwise}`,
+    }),
+  );
 
 const NANO = 1_000_000_000;
 

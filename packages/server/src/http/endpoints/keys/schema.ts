@@ -1,6 +1,7 @@
 import {
   type ApiKey,
   type Changes,
+  DIALECTS,
   KEY_FIELDS,
   KEY_PRIORITIES,
   KEY_RIGHTS,
@@ -13,7 +14,7 @@ import type { IssuedKey } from '../../../services/access/keys.ts';
 import { pathText, shortText } from '../../body/bounded.ts';
 import { CHANGES, CLOSED } from '../../body/changes.ts';
 import { MAY_BE_ABSENT } from '../../body/optional-body.ts';
-import { fieldsFromWire, fieldsToWire, limitFields, wireNames } from './fields.ts';
+import { dialect, fieldsFromWire, fieldsToWire, limitFields, wireNames } from './fields.ts';
 
 /** Wire names of the fields that errors name. */
 export const KEY_FIELD_NAMES = { ...wireNames(KEY_RIGHTS), graceMs: 'grace_seconds' };
@@ -70,6 +71,7 @@ const rights = {
       description: '`low`: its requests give way to those of other keys under load; `interactive` by default',
     }),
   ),
+  dialect: dialect('that of the account'),
   expires_at: Type.Optional(
     Type.Union([shortText({ documented: { format: 'date-time' } }), Type.Null()], {
       description: 'ISO 8601, in the future; never by default',
@@ -113,6 +115,7 @@ export const keyFields = {
   allowed_models: Type.Array(Type.String(), { description: 'Empty: all models' }),
   allowed_regions: Type.Array(Type.String(), { description: 'Empty: all regions' }),
   priority: Type.Enum([...KEY_PRIORITIES]),
+  dialect: Type.Union([Type.Enum([...DIALECTS]), Type.Null()]),
   created_at: Type.String(),
   expires_at: nullableTime,
 };

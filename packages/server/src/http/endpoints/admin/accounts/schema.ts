@@ -5,11 +5,12 @@ import {
   type AccountSettings,
   accountStatus,
   type Changes,
+  DIALECTS,
 } from '@baobab/core/domain/principal.ts';
 import { type Static, Type } from 'typebox';
 import { listOf, shortText } from '../../../body/bounded.ts';
 import { CHANGES, CLOSED } from '../../../body/changes.ts';
-import { fieldsFromWire, fieldsToWire, limit, limitFields } from '../../keys/fields.ts';
+import { dialect, fieldsFromWire, fieldsToWire, limit, limitFields } from '../../keys/fields.ts';
 
 const MAX_RETENTION_DAYS = 36_500;
 
@@ -52,6 +53,7 @@ const settingFields = {
     'Files stored from now on are deleted after this many days; null: the default',
     MAX_RETENTION_DAYS,
   ),
+  dialect: dialect('the specification'),
   aliases: Type.Optional(
     listOf(Alias, {
       description: 'Other names of models for the keys of this account; replaces the earlier list',
@@ -96,6 +98,7 @@ export const AccountShape = Type.Object({
   store_prompts: Type.Boolean(),
   file_retention_days: Type.Union([Type.Integer(), Type.Null()]),
   aliases: Type.Array(Alias),
+  dialect: Type.Union([Type.Enum([...DIALECTS]), Type.Null()]),
 });
 
 export const accountToWire = (account: Account): Static<typeof AccountShape> => ({
