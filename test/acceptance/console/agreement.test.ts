@@ -276,8 +276,13 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
     const shown = (await cells(page, 'Accounts')).rows.map(([name]) => name);
     expect(shown.toSorted()).toEqual(accounts.data.map(({ name }) => name).toSorted());
     await open('/engines');
-    const engines = await json<{ data: unknown[] }>('/v1/admin/engines');
+    const engines = await json<{ data: { processes: number }[] }>('/v1/admin/engines');
     expect((await cells(page, 'Engines')).rows.length).toBe(engines.data.length);
+    const loaded = engines.data.filter(({ processes }) => processes > 0).length;
+    expect(await page.locator('.figure', { hasText: 'Loaded models' }).locator('dd').first().textContent()).toBe(
+      String(loaded),
+    );
+    expect(await page.getByRole('button', { name: 'Unload' }).count()).toBe(loaded);
   });
 });
 
@@ -373,11 +378,13 @@ describeInBrowser('a model that runs a request', () => {
   it('says why weights could not be fetched', async () => {
     await using opened = await openPage(browser);
     const { page } = opened;
-    const REMOTE = 'baai/bge-small-en-v1.5';
+    const { data } = await json<{ data: { model: string; weights: { status: string } | null }[] }>('/v1/admin/engines');
+    // There is no network.
+    const away = data.find(({ weights }) => weights !== null && weights.status !== 'present')?.model ?? 'none';
     await signIn(page, bed.address, KEY, '/engines');
-    const row = page.getByRole('row').filter({ hasText: REMOTE });
-    await row.getByRole('button', { name: 'Fetch weights' }).click();
-    await page.getByText(`${REMOTE} could not be fetched: `).waitFor();
+    const row = page.getByRole('row').filter({ hasText: away });
+    await row.getByRole('button', { name: 'Fetch weights' }).first().click();
+    await page.getByText(`${away} could not be fetched: `).waitFor();
   });
 });
 

@@ -60,7 +60,9 @@ export function EngineActions({ engine, small = false }: { engine: Engine; small
   const size = small ? ('small' as const) : ('normal' as const);
   if (engine.weights === null) return null;
   const absent = engine.weights.status === 'absent' || engine.weights.status === 'unreachable';
-  const isIdle = engine.status === 'cold' || engine.status === 'unavailable';
+  // A model that an upstream serves is ready without a process here.
+  const isLoaded = engine.processes > 0;
+  const isChanging = engine.status === 'loading' || engine.status === 'unloading';
   return (
     <div class="row">
       {absent && (
@@ -68,12 +70,12 @@ export function EngineActions({ engine, small = false }: { engine: Engine; small
           {engines.pull}
         </Button>
       )}
-      {isIdle && engine.weights.status === 'present' && (
+      {!isLoaded && !isChanging && engine.weights.status === 'present' && (
         <Button size={size} icon="playground" disabled={busy} onClick={() => void run('load')}>
           {engines.load}
         </Button>
       )}
-      {engine.status === 'ready' && (
+      {isLoaded && !isChanging && (
         <Button
           size={size}
           icon="stop"

@@ -151,7 +151,7 @@ function EngineFigures({ engines: all }: { engines: readonly Engine[] }) {
   const figures: [string, string, string][] = [
     [
       texts.engines.loadedNow,
-      full(all.filter(({ status }) => status === 'ready').length),
+      full(all.filter(({ processes }) => processes > 0).length),
       `${texts.common.of} ${full(all.length)}`,
     ],
     [columns.memory, bytes(sum((engine) => engine.memory_bytes)), texts.engines.memoryHint],

@@ -79,6 +79,7 @@ export function GroupTable({ rows, totals, group, series, metric, onOpen }: Grou
       id: 'share',
       label: texts.usage.share,
       number: true,
+      sortBy: (row) => metricValue(row, metric),
       cell: (row) => percent(whole > 0 ? metricValue(row, metric) / whole : 0),
       foot: '',
     },
@@ -89,7 +90,7 @@ export function GroupTable({ rows, totals, group, series, metric, onOpen }: Grou
       columns={columns}
       rows={rows}
       rowKey={({ id }) => id}
-      initialSort={metric === 'tokens' ? '-prompt' : `-${metric}`}
+      initialSort={metric === 'tokens' ? '-share' : `-${metric}`}
     />
   );
 }
