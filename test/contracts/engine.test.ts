@@ -8,7 +8,9 @@ import { engineContract } from './engine.ts';
 async function hosted(engine = testModel().version.engine): Promise<EngineModel> {
   const bed = engineBed();
   const lease = await bed.registry.acquire(testModel('test/contract', engine), callContext());
-  return { ...lease.engine, [Symbol.asyncDispose]: () => bed[Symbol.asyncDispose]() };
+  const { engine: hosted } = lease;
+  const countTokens = (text: string) => hosted.countTokens(text);
+  return { ...hosted, countTokens, [Symbol.asyncDispose]: () => bed[Symbol.asyncDispose]() };
 }
 
 const rerank = { query: 'green apples', documents: ['green apples and green pears', 'red', 'green'] };

@@ -13,6 +13,10 @@ SERVED = [
     ("/v1/chat/", "qwen/qwen2.5-7b-instruct"),
     ("/v1/completions", "qwen/qwen2.5-7b-instruct"),
     ("/v1/messages", "qwen/qwen2.5-7b-instruct"),
+    ("/v1/tokenize", "qwen/qwen2.5-7b-instruct"),
+    ("/v1/detokenize", "qwen/qwen2.5-7b-instruct"),
+    ("/tokenize", "qwen/qwen2.5-7b-instruct"),
+    ("/detokenize", "qwen/qwen2.5-7b-instruct"),
     ("/v1/responses", "qwen/qwen2.5-7b-instruct"),
 ]
 
@@ -33,6 +37,13 @@ KNOWN = [
     # A field that needs another one.
     r"^'top' needs 'group_by'",
     r"^'store_prompts' and 'zero_retention' exclude each other",
+    # What an answer has to be, by several names; a schema as a text; the last message of a list; the order of two numbers.
+    r"cannot be combined with '[^']*': send one of the two\.$",
+    r"is a text that is no JSON object\.",
+    r"^'continue_final_message' ",
+    r"^'min_tokens' is \d+, more than the longest answer",
+    # The vocabulary of a model.
+    r"is not in the vocabulary of this model",
     # An opaque text of an earlier answer.
     r"^'after' must be the next_cursor of an earlier page\.$",
     r"^Send 'after_id' or 'before_id', not both\.$",

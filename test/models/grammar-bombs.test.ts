@@ -33,6 +33,10 @@ const characters = (count: number, distance = 1) =>
   Array.from({ length: count }, (_, index) => String.fromCodePoint(0x4e00 + distance * index));
 const pattern = (text: string) => format({ type: 'string', pattern: text });
 
+const gbnf = (grammar: string): Partial<ChatRequest> => ({ format: { type: 'grammar', grammar } });
+const chain = (rule: (next: string) => string) =>
+  Array.from({ length: 30 }, (_, at) => `r${at} ::= ${rule(`r${at + 1}`)}`);
+
 const ACCEPTED: Record<string, Partial<ChatRequest>> = {
   'empty alternatives': format({ type: 'string', pattern: `^(${'(|)'.repeat(25)}x){2}$` }),
   'anyOf of references': format(nested((next, again) => ({ anyOf: [next, again] }))),
@@ -41,6 +45,14 @@ const ACCEPTED: Record<string, Partial<ChatRequest>> = {
   'long class': pattern(`^[${characters(4_000).join('')}]{0,2000}$`),
   'class at the limit': pattern(`^[${characters(1_000, 2).join('')}]{0,200}$`),
   'loop at the limit': pattern(`^(${characters(63, 2).join(' |')} )*$`),
+  'deep grammar': gbnf('root ::= value\nvalue ::= [0-9]+ | "(" value ("," value)* ")"'),
+  'grammar at the limit': gbnf(
+    `root ::= (${characters(60, 2)
+      .map((each) => `"${each} "`)
+      .join(' | ')})+`,
+  ),
+  'regex of 1000 characters': { format: { type: 'regex', pattern: `(${characters(1_000).join('|')})+` } },
+  'choice of 1000': { format: { type: 'choice', texts: texts(1_000) } },
   'enum of 5000': format({ enum: texts(5_000) }),
   'enum and enum': format({ allOf: [{ enum: texts(5_000) }, { enum: texts(5_000) }] }),
 };
@@ -50,6 +62,11 @@ const REFUSED: readonly [string, Partial<ChatRequest>][] = [
   ['pattern', pattern(`^(${characters(250).join(' |')} )*$`)],
   ['pattern', pattern(`^(${characters(1_000, 2).join('a|')})*$`)],
   ['pattern', pattern(`^[${characters(4_000, 2).join('')}]{0,2000}$`)],
+  ['format', gbnf('root ::= "a" root | "a" root "b" | "c"')],
+  ['format', gbnf('root ::= root "a" | "a"')],
+  ['format', gbnf([`root ::= r0`, ...chain((next) => `${next} "a" | ${next} "b"`), 'r30 ::= "x"'].join('\n'))],
+  ['format', gbnf([`root ::= r0 "a"`, ...chain((next) => `${next} ${next}`), 'r30 ::= ""'].join('\n'))],
+  ['format', { format: { type: 'regex', pattern: '((a{1,50}){1,50}){1,50}' } }],
   ['oneOf', format({ oneOf: texts(2_000).map((value) => ({ const: value })) })],
   ['enum', { tools: [{ name: 'act', parameters: { properties: { x: { enum: characters(5_000) } } } }] }],
 ];

@@ -17,7 +17,14 @@ export const TokenizeRequest = Type.Object(
     ),
     return_token_strs: optional(Type.Boolean(), 'Not supported'),
   },
-  { documented: { anyOf: [{ required: ['prompt'] }, { required: ['messages'] }] } },
+  {
+    documented: {
+      anyOf: [
+        { required: ['prompt'], properties: { prompt: { not: { type: 'null' } } } },
+        { required: ['messages'], properties: { messages: { not: { type: 'null' } } } },
+      ],
+    },
+  },
 );
 
 export const TokenizeResponse = Type.Object({
