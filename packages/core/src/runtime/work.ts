@@ -10,7 +10,8 @@ interface Working {
   readonly work?: { tokens: number } | undefined;
 }
 
-interface Sharing {
+/** Whose work it is. */
+export interface Sharing {
   readonly accountId: string;
   readonly priority: keyof typeof PRIORITY_WEIGHTS;
   readonly weight?: number | undefined;
@@ -33,6 +34,6 @@ export const partOf = <Context extends Working & { readonly signal: AbortSignal 
 
 /** Where accounts share without a line for each priority: the name and the weight of the share that a call belongs to. */
 export const shareOf = ({ accountId, priority, weight = 1 }: Sharing) => ({
-  name: priority === 'low' ? `${accountId} low` : accountId,
+  name: priority === 'interactive' ? accountId : `${accountId} ${priority}`,
   weight: weight * PRIORITY_WEIGHTS[priority],
 });

@@ -60,6 +60,7 @@ async function answer(dependencies: GenerationDependencies, call: GenerationCall
   const isScored = request.echoes === true && request.logprobs !== undefined;
   const acquired = await dependencies.slots.acquire({ accountId, tokens, reproducible, fresh: isScored, signal });
   const { cachedTokens } = acquired;
+  acquired.slot.sequence.caller = context;
   const usage: TokenUsage = { promptTokens: tokens.length, completionTokens: 0, cachedTokens };
   const unsent: number[] = [];
   const deliver: GenerationSink['deliver'] = request.withTokenIds

@@ -27,6 +27,7 @@ import { createThreadGovernor } from './decoding/thread-governor.ts';
 import type { LlamaOptions } from './driver.ts';
 import { checkGguf, ggufParts } from './gguf-header.ts';
 import { createTokenizerSlice } from './text/prompt-tokenizer.ts';
+import { Turns } from './turns.ts';
 
 /** Loads a GGUF model. Runs in an engine process. */
 export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
@@ -122,7 +123,7 @@ async function release(llama: Llama, model: LlamaModel): Promise<void> {
   await llama.dispose();
 }
 
-/** GGUF embedding models. One input at a time: llama.cpp gains nothing from batches of such inputs on a CPU. */
+/** GGUF embedding models. One input at a time, of each account in turn: llama.cpp gains nothing from batches of such inputs on a CPU. */
 async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Promise<EmbeddingCapability> {
   const context = await model.createEmbeddingContext({
     contextSize: spec.contextLength,
@@ -131,8 +132,10 @@ async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Pro
     threads: spec.threads,
   });
   const governor = createThreadGovernor(spec.threads);
+  const turns = new Turns();
   return {
-    async embed({ inputs, dimensions = model.embeddingVectorSize }: EmbeddingRequest<TextInput>, { signal }) {
+    async embed({ inputs, dimensions = model.embeddingVectorSize }: EmbeddingRequest<TextInput>, caller) {
+      const { signal } = caller;
       const slice = createTokenizerSlice(signal);
       const tokens: number[] = [];
       for (const [index, input] of inputs.entries()) {
@@ -141,9 +144,11 @@ async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Pro
       }
       const vectors = new Float32Array(inputs.length * dimensions);
       for (const [index, input] of inputs.entries()) {
-        if (signal.aborted) throw errors.clientCancelled();
-        model.llama.maxThreads = governor.threads();
-        const { vector } = await context.getEmbeddingFor(asInput(input));
+        const { vector } = await turns.run(caller, tokens[index] ?? 0, () => {
+          if (signal.aborted) throw errors.clientCancelled();
+          model.llama.maxThreads = governor.threads();
+          return context.getEmbeddingFor(asInput(input));
+        });
         vectors.set(unitVector(vector, dimensions), index * dimensions);
       }
       return { vectors, dimensions, tokens };
@@ -179,23 +184,27 @@ async function createRerankCapability(model: LlamaModel, spec: LoadSpec): Promis
     threads: spec.threads,
   });
   const governor = createThreadGovernor(spec.threads);
+  const turns = new Turns();
   return {
-    async rerank({ query, documents }, { signal }) {
+    async rerank({ query, documents }, caller) {
+      const { signal } = caller;
       const slice = createTokenizerSlice(signal);
       const scores = new Float32Array(documents.length);
-      let tokens = 0;
+      const lengths: number[] = [];
       for (const [index, document] of documents.entries()) {
         const length = context.calculateInputLength(query, document);
         if (length > spec.contextLength) throw errors.contextTooLong(['documents', index], length, spec.contextLength);
-        tokens += length;
+        lengths.push(length);
         if (slice.isOver()) await slice.next();
       }
       for (const [index, document] of documents.entries()) {
-        if (signal.aborted) throw errors.clientCancelled();
-        model.llama.maxThreads = governor.threads();
-        scores[index] = await context.rank(query, document);
+        scores[index] = await turns.run(caller, lengths[index] ?? 0, () => {
+          if (signal.aborted) throw errors.clientCancelled();
+          model.llama.maxThreads = governor.threads();
+          return context.rank(query, document);
+        });
       }
-      return { scores, tokens };
+      return { scores, tokens: lengths.reduce((sum, length) => sum + length, 0) };
     },
   };
 }

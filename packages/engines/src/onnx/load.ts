@@ -102,7 +102,7 @@ function createEmbedding({ spec, tokenizer, batcher }: Encoder, imageEncoder?: I
 
   return {
     async embed({ inputs, dimensions = spec.dimensions ?? 0 }, context) {
-      const { signal, priority } = context;
+      const { signal } = context;
       const texts: { input: TextInput; index: number }[] = [];
       const images: { input: ImageInput; index: number }[] = [];
       inputs.forEach((input, index) => {
@@ -114,19 +114,18 @@ function createEmbedding({ spec, tokenizer, batcher }: Encoder, imageEncoder?: I
       const placeOf = (index: number) => vectors.subarray(index * dimensions, (index + 1) * dimensions);
       const indexOf = (at: number) => texts[at]?.index ?? 0;
       const failure = new AbortController();
-      const ownSignal = images.length === 0 ? signal : AbortSignal.any([signal, failure.signal]);
+      const own = images.length === 0 ? context : { ...context, signal: AbortSignal.any([signal, failure.signal]) };
       try {
         await Promise.all([
           batcher.submit({
             sequences,
-            context: { ...context, signal: ownSignal },
+            context: own,
             onRow: (at, row) => pool(row, pooling, placeOf(indexOf(at))),
           }),
           imageEncoder?.embed(
             images.map(({ input: { url }, index }) => ({ url, field: ['inputs', index, 'image'] })),
             {
-              signal: ownSignal,
-              priority,
+              context: own,
               onVector: (at, vector) => unitVector(vector, placeOf(images[at]?.index ?? 0)),
             },
           ),

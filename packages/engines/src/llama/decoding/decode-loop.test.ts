@@ -36,6 +36,7 @@ function bed() {
 
   const step = (sequenceId: number, choose?: Step['choose']): Step => ({
     sequenceId,
+    account: loop.accountOf({ accountId: 'one', priority: 'interactive' }),
     position: 0,
     tokens: [1 as Token],
     logits: [],

@@ -1,3 +1,5 @@
+import { Share } from '@baobab/core/runtime/shares.ts';
+import { type Sharing, shareOf } from '@baobab/core/runtime/work.ts';
 import type { BatchItem } from 'node-llama-cpp';
 import type { AddonContext } from './addon.ts';
 import type { Batching } from './batching.ts';
@@ -5,6 +7,7 @@ import type { Batching } from './batching.ts';
 /** Tokens of one sequence to compute in one batch, and to choose the next one from. */
 export interface Step extends BatchItem {
   readonly sequenceId: number;
+  readonly account: Share;
   /** Position of its first token in the sequence. */
   readonly position: number;
   /** Which of the tokens need logits. Default: the last one, if a token is chosen. */
@@ -17,6 +20,8 @@ export interface Step extends BatchItem {
 }
 
 export interface DecodeLoop {
+  /** The share of the model that the steps of a caller take. */
+  accountOf(caller: Sharing): Share;
   add(step: Step): void;
   /** False when it is computed already. */
   remove(step: Step): boolean;
@@ -36,14 +41,21 @@ export interface DecodeLoopOptions {
   batchSize: number;
   /** Threads for the batch that the strategy has just chosen. */
   threads(): number;
+  now?(): number;
 }
 
 /**
  * Drives the native context of node-llama-cpp: computes steps in batches and has a token chosen for each. The library does the same behind
  * locks, guards and timers, which take longer than all else between two tokens of one sequence.
+ *
+ * The account that the model has worked for least, for its weight, leads the next batch with its oldest step. The steps of others are
+ * computed with it where they fit. So a chunk of a long prompt is the most that another account waits for, however many prompts there are.
  */
-export function createDecodeLoop({ context, batching, batchSize, threads }: DecodeLoopOptions): DecodeLoop {
+export function createDecodeLoop(options: DecodeLoopOptions): DecodeLoop {
+  const { context, batching, batchSize, threads, now = () => performance.now() } = options;
+  /** Oldest first. */
   const queue: Step[] = [];
+  const accounts = new Share('work').members;
   const tasks: (() => void)[] = [];
   const held: (() => void)[] = [];
   let running: Promise<void> | undefined;
@@ -62,10 +74,11 @@ export function createDecodeLoop({ context, batching, batchSize, threads }: Deco
   async function compute(steps: readonly Step[]): Promise<void> {
     let logits: Uint32Array[];
     try {
+      const began = now();
       const batch = start(steps);
       logits = batch.logits;
       release(held);
-      await batch.decoded;
+      await batch.decoded.finally(() => count(steps, now() - began));
     } catch (error) {
       fail(steps, error);
       return;
@@ -75,14 +88,39 @@ export function createDecodeLoop({ context, batching, batchSize, threads }: Deco
     await Promise.all(steps.map((step, at) => step.choose?.(logits[at] ?? new Uint32Array())));
   }
 
+  function count(steps: readonly Step[], ms: number): void {
+    const tokens = steps.reduce((sum, step) => sum + step.tokens.length, 0);
+    for (const step of steps) step.account.serve((ms * step.tokens.length) / tokens);
+  }
+
+  function leave(step: Step): boolean {
+    const at = queue.indexOf(step);
+    if (at === -1) return false;
+    queue.splice(at, 1);
+    step.account.changeWaiting(-1);
+    return true;
+  }
+
+  function failAll(error: unknown): void {
+    const steps = [...queue];
+    steps.forEach(leave);
+    fail(steps, error);
+  }
+
+  function inTurn(): readonly Step[] {
+    const leader = accounts.next();
+    const first = queue.find(({ account }) => account === leader);
+    return first === undefined || first === queue[0] ? queue : [first, ...queue.filter((step) => step !== first)];
+  }
+
   /** Takes the steps of the next batch from the queue. */
   function take(): Step[] {
     try {
-      const steps = batching.strategy({ items: queue, size: batchSize }).map(({ item }) => item);
-      for (const step of steps) queue.splice(queue.indexOf(step), 1);
+      const steps = batching.strategy({ items: inTurn(), size: batchSize }).map(({ item }) => item);
+      steps.forEach(leave);
       return steps;
     } catch (error) {
-      fail(queue.splice(0), error);
+      failAll(error);
       return [];
     }
   }
@@ -92,7 +130,7 @@ export function createDecodeLoop({ context, batching, batchSize, threads }: Deco
     await undefined;
     while (queue.length + tasks.length > 0) {
       release(tasks);
-      if (closed) fail(queue.splice(0), unloading());
+      if (closed) failAll(unloading());
       const steps = take();
       if (steps.length > 0) await compute(steps);
       else await undefined;
@@ -106,15 +144,16 @@ export function createDecodeLoop({ context, batching, batchSize, threads }: Deco
   }
 
   return {
+    accountOf(caller) {
+      const { name, weight } = shareOf(caller);
+      return accounts.get(name, weight);
+    },
     add(step) {
       queue.push(step);
+      step.account.changeWaiting(1);
       wake();
     },
-    remove(step) {
-      const at = queue.indexOf(step);
-      if (at !== -1) queue.splice(at, 1);
-      return at !== -1;
-    },
+    remove: leave,
     between: (task) =>
       new Promise((resolve, reject) => {
         if (closed) return reject(unloading());

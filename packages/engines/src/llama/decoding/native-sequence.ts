@@ -1,3 +1,4 @@
+import type { Sharing } from '@baobab/core/runtime/work.ts';
 import type {
   EvaluationPriority,
   LlamaContext,
@@ -54,12 +55,15 @@ interface NativeSequenceOptions {
 const TO_THE_END = -1;
 const NO_BIASES: TokenBiases = new Map();
 
+const UNKNOWN: Sharing = { accountId: '', priority: 'interactive' };
+
 /** A sequence that is computed without the layers of node-llama-cpp. Nothing else may use its context. */
 class NativeSequence implements Sequence {
   readonly id: number;
   readonly tokens: Token[] = [];
   readonly addon: Addon;
   readonly loop: DecodeLoop;
+  caller: Sharing = UNKNOWN;
   readonly #context: LlamaContext;
   readonly #sequence: LlamaContextSequence;
   /** The cache may hold more than `tokens`: llama.cpp keeps what it has computed of a batch that fails. */
@@ -155,6 +159,7 @@ class NativeSequence implements Sequence {
   ): Step {
     const step: Step = {
       sequenceId: this.id,
+      account: this.loop.accountOf(this.caller),
       position: this.tokens.length,
       tokens,
       logits: [],

@@ -1,3 +1,4 @@
+import type { Sharing } from '@baobab/core/runtime/work.ts';
 import type { EvaluationPriority, SequenceEvaluateOptions, Token } from 'node-llama-cpp';
 import type { TokenBiases } from './addon.ts';
 
@@ -9,6 +10,8 @@ export interface Sequence {
   readonly tokens: readonly Token[];
   /** Recurrent and sliding-window models cannot go back to an earlier token. */
   readonly isForwardOnly: boolean;
+  /** Whose text it is: accounts share the model. */
+  caller?: Sharing;
   /** Forgets all tokens from this one on, and what a step that failed may have left. */
   truncate(length: number): Promise<void>;
   /** Adds tokens without choosing one after them. */

@@ -2,12 +2,13 @@ import type { Priority } from '@baobab/core/engine/engine.ts';
 import { describe, expect, it } from 'vitest';
 import { createImageBatcher } from './image-batcher.ts';
 
-function batcherOf(most = 4) {
+function batcherOf(most = 4, now = () => 0) {
   const runs: number[][] = [];
   let decoding = 0;
   let mostDecoding = 0;
   const batcher = createImageBatcher({
     most,
+    now,
     async run(images) {
       runs.push(images.map(([value = 0]) => value));
       if (images.some(([value]) => value === 13)) throw new Error('the runtime failed');
@@ -17,7 +18,7 @@ function batcherOf(most = 4) {
 
   async function embed(
     values: readonly number[],
-    { priority = 'interactive' as Priority, signal = new AbortController().signal } = {},
+    { priority = 'interactive' as Priority, accountId = 'one', weight = 1, signal = new AbortController().signal } = {},
   ) {
     const vectors: (number | undefined)[] = [];
     await batcher.submit({
@@ -31,8 +32,7 @@ function batcherOf(most = 4) {
         if (value < 0) throw new Error('damaged');
         return Float32Array.of(value);
       },
-      priority,
-      signal,
+      context: { accountId, priority, weight, signal },
       onVector(index, [value]) {
         vectors[index] = value;
       },
@@ -66,7 +66,25 @@ describe('images', () => {
   it('of batches wait for interactive ones', async () => {
     const { runs, embed } = batcherOf(2);
     await Promise.all([embed([1], { priority: 'batch' }), embed([2, 3, 4, 5])]);
-    expect(runs).toEqual([[2, 3], [4, 5], [1]]);
+    expect(runs.flat()).toEqual([2, 3, 4, 5, 1]);
+  });
+
+  it('of an account wait for one of another account, by their weights, and run together again a second later', async () => {
+    let time = 0;
+    const { runs, embed } = batcherOf(4, () => time);
+    const numbers = (from: number, count: number) => Array.from({ length: count }, (_, index) => from + index);
+    const heavy = [100, 200, 300].map((from) => embed(numbers(from, 9), { accountId: 'heavy' }));
+    await Promise.all([...heavy, embed([1, 2, 3, 4, 5, 6], { accountId: 'light', weight: 2 })]);
+    expect(runs.every(({ length }) => length === 1)).toBe(true);
+    const waits = runs
+      .flat()
+      .map((value) => (value < 100 ? 'l' : 'h'))
+      .join('');
+    expect(waits.slice(0, 9)).toMatch(/^h?(?:l?lh)+/);
+    time = 1_001;
+    runs.length = 0;
+    await embed(numbers(100, 8), { accountId: 'heavy' });
+    expect(runs.map(({ length }) => length)).toEqual([4, 4]);
   });
 
   it('that are damaged fail their own request only, and the rest of it is dropped', async () => {

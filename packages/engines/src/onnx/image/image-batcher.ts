@@ -1,24 +1,28 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Priority } from '@baobab/core/engine/engine.ts';
+import type { CallContext } from '@baobab/core/engine/engine.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
+import { ActiveAccounts } from '@baobab/core/runtime/active-accounts.ts';
+import { Share } from '@baobab/core/runtime/shares.ts';
+import { shareOf } from '@baobab/core/runtime/work.ts';
 
 export interface ImageBatcherOptions {
-  /** Images of one run. */
+  /** Images of one run; one while several accounts have some. */
   most: number;
   /** A vector for each image. */
   run(images: readonly Float32Array[]): Promise<readonly Float32Array[]>;
+  now?(): number;
 }
 
 /** The images of one request. */
 export interface ImageWork {
   count: number;
   decode(index: number): Promise<Float32Array>;
-  signal: AbortSignal;
-  priority: Priority;
+  context: Pick<CallContext, 'accountId' | 'priority' | 'weight' | 'signal'>;
   onVector(index: number, vector: Float32Array): void;
 }
 
 interface Job extends ImageWork {
+  account: Share;
   /** The first image that waits. */
   next: number;
   unfinished: number;
@@ -30,7 +34,7 @@ interface Member {
   index: number;
 }
 
-/** The oldest request leads one of this many batches, so that smaller ones cannot hold it up forever. */
+/** Of the requests of an account, the oldest leads one of this many batches, so that smaller ones cannot hold it up forever. */
 const BATCHES_FOR_OLDEST = 4;
 
 export interface ImageBatcher {
@@ -39,33 +43,48 @@ export interface ImageBatcher {
 }
 
 /**
- * Runs the images of all requests in batches: interactive requests first, then those with the fewest images left. An image is decoded when
- * its batch comes, one at a time, so waiting images take the memory of their files only.
+ * Runs the images of all requests in batches: interactive requests first, then those of the account that had the fewest images for its
+ * weight, and of its requests the one with the fewest left. An image is decoded when its batch comes, one at a time, so waiting images take
+ * the memory of their files only.
  */
-export function createImageBatcher({ most, run }: ImageBatcherOptions): ImageBatcher {
+export function createImageBatcher({ most, run, now }: ImageBatcherOptions): ImageBatcher {
   /** In the order of their arrival. */
   let jobs: Job[] = [];
+  const shares = { present: new Share('work'), batch: new Share('work') };
+  const active = new ActiveAccounts(now);
   let batches = 0;
   let running = false;
 
   function inTurn(): Job[] {
     const byAge = ++batches % BATCHES_FOR_OLDEST === 0;
-    const isBatch = ({ priority }: Job) => Number(priority === 'batch');
+    const leader = shares.present.members.next() ?? shares.batch.members.next();
+    const rank = ({ account, context }: Job) => Number(account !== leader) + (context.priority === 'batch' ? 2 : 0);
     const left = ({ count, next }: Job) => (byAge ? 0 : count - next);
-    return jobs.toSorted((one, other) => isBatch(one) - isBatch(other) || left(one) - left(other));
+    return jobs.toSorted((one, other) => rank(one) - rank(other) || left(one) - left(other));
   }
 
   function take(): Member[] {
     const members: Member[] = [];
+    const rows = active.areSeveral() ? 1 : most;
     for (const job of inTurn()) {
-      while (members.length < most && job.next < job.count) members.push({ job, index: job.next++ });
+      while (members.length < rows && job.next < job.count) {
+        job.account.serve(1);
+        members.push({ job, index: job.next++ });
+      }
+      if (job.next === job.count) remove(job);
     }
-    jobs = jobs.filter(({ next, count }) => next < count);
     return members;
   }
 
-  function fail(job: Job, error: unknown): void {
+  /** All of its images run or have run, or it has failed. */
+  function remove(job: Job): void {
+    if (!jobs.includes(job)) return;
     jobs = jobs.filter((other) => other !== job);
+    job.account.changeWaiting(-1);
+  }
+
+  function fail(job: Job, error: unknown): void {
+    remove(job);
     job.settle(error);
   }
 
@@ -113,13 +132,17 @@ export function createImageBatcher({ most, run }: ImageBatcherOptions): ImageBat
 
   return {
     async submit(work) {
-      const { signal, count } = work;
+      const { context, count } = work;
+      const { signal } = context;
       if (signal.aborted) throw cancellation(signal);
       if (count === 0) return;
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const onAbort = () => fail(job, cancellation(signal));
+      const { name, weight } = shareOf(context);
+      const account = (context.priority === 'batch' ? shares.batch : shares.present).members.get(name, weight);
       const job: Job = {
         ...work,
+        account,
         next: 0,
         unfinished: count,
         settle(error) {
@@ -131,11 +154,17 @@ export function createImageBatcher({ most, run }: ImageBatcherOptions): ImageBat
       };
       signal.addEventListener('abort', onAbort);
       jobs.push(job);
+      account.changeWaiting(1);
+      active.begin(context);
       if (!running) {
         running = true;
         void drain();
       }
-      return promise;
+      try {
+        await promise;
+      } finally {
+        active.end(context);
+      }
     },
   };
 }

@@ -14,7 +14,7 @@ export interface ImageEncoder extends AsyncDisposable {
   /** Gives the projected vector of each image, not of unit length. */
   embed(
     images: readonly { url: string; field: FieldPath }[],
-    work: Pick<ImageWork, 'signal' | 'priority' | 'onVector'>,
+    work: Pick<ImageWork, 'context' | 'onVector'>,
   ): Promise<void>;
 }
 
