@@ -30,9 +30,9 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-async function keyWith(scopes: string[]): Promise<string> {
+async function keyWith(scopes: string[], rights: object = {}): Promise<string> {
   const { account_id: id } = (await (await get('keys/me', account.apiKey)).json()) as { account_id: string };
-  const made = await post('admin/keys', account.adminKey, { account: id, name: 'leader', scopes });
+  const made = await post('admin/keys', account.adminKey, { account: id, name: 'leader', scopes, ...rights });
   return ((await made.json()) as { secret: string }).secret;
 }
 
@@ -125,5 +125,23 @@ describeInBrowser('a member', () => {
     const secret = (await shown.locator('.secret pre').textContent()) ?? '';
     expect((await get('keys/me', secret)).status).toBe(200);
     expect((await post('chat/completions', secret, { model: 'x/y', messages: [] })).status).toBe(403);
+  });
+
+  it('with a key of low priority learns that it cannot make an interactive one', async () => {
+    await using opened = await openPage(browser);
+    const { page } = opened;
+    const secret = await keyWith(['keys', 'chat', 'models'], { priority: 'low' });
+    await signIn(page, account.address, secret, '/keys');
+    await page.getByRole('button', { name: 'Create key' }).click();
+    const form = page.getByRole('dialog', { name: 'Create a key' });
+    await form.getByLabel('Name').fill('nightly');
+    await form.getByText('Restricted').click();
+    await form.getByRole('button', { name: 'Create key' }).click();
+    await form.getByText('must not go beyond the rights of the key that you use').waitFor();
+    await form.getByRole('button', { name: 'Low', exact: true }).click();
+    await form.getByRole('button', { name: 'Create key' }).click();
+    const shown = page.getByRole('dialog', { name: 'The key “nightly” is ready' });
+    const made = (await shown.locator('.secret pre').textContent()) ?? '';
+    expect(await (await get('keys/me', made)).json()).toMatchObject({ name: 'nightly', priority: 'low' });
   });
 });

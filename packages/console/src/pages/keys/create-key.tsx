@@ -29,13 +29,12 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
   const [draft, setDraft] = useState(emptyDraft);
   const [expiry, setExpiry] = useState('never');
   const form = useForm(async () => {
-    const { scopes, priority, ...rights } = draftToWire(draft);
+    const { scopes, ...rights } = draftToWire(draft);
     const body = {
       ...(admin ? { account: account.trim() } : {}),
       ...rights,
       // By default they are those of the key of the session.
       ...(draft.access !== 'all' && { scopes }),
-      ...(priority === 'low' && { priority }),
       expires_at: expiry === 'never' ? null : new Date(Date.now() + Number(expiry) * DAY_MS).toISOString(),
     };
     const created = await call<NewKey>(keysPath(admin), { method: 'POST', body });

@@ -149,7 +149,8 @@ export function DialectField({ value, onValue }: { value: Key['dialect']; onValu
 }
 
 export function KeyLimitFields(props: LimitFieldsProps<KeyLimits>) {
-  const { limits, onChange } = props;
+  const { limits, onChange, error } = props;
+  const problem = errorAt(error, 'priority');
   return (
     <>
       <div class="field">
@@ -160,7 +161,7 @@ export function KeyLimitFields(props: LimitFieldsProps<KeyLimits>) {
           value={limits.priority}
           onValue={(priority) => onChange({ ...limits, priority: priority === 'low' ? 'low' : 'interactive' })}
         />
-        <span class="field-hint">{texts.keys.priorityHint}</span>
+        <span class={problem === undefined ? 'field-hint' : 'field-error'}>{problem ?? texts.keys.priorityHint}</span>
       </div>
       <DialectField value={limits.dialect} onValue={(dialect) => onChange({ ...limits, dialect })} />
       <LimitFields {...props} />

@@ -68,7 +68,8 @@ const rights = {
   ...limitFields,
   priority: Type.Optional(
     Type.Enum([...KEY_PRIORITIES], {
-      description: '`low`: its requests give way to those of other keys under load; `interactive` by default',
+      description:
+        '`low`: its requests give way to those of other keys under load. By default a new key has that of the key that creates it, and `interactive` when an operator does',
     }),
   ),
   dialect: dialect('that of the account'),
