@@ -58,6 +58,8 @@ async function read(target: Target, path: string, init: { method?: 'POST'; body?
   for await (const _ of answer.body);
 }
 
+const monthAgo = () => new Date(Date.now() - 30 * 86_400_000).toISOString();
+
 const textPage = (text: string): string => streamOf(`BT /F1 8 Tf 10 100 Td (${text}) Tj ET`);
 
 const message = (content: string) => [{ role: 'user', content }];
@@ -184,14 +186,20 @@ export const ATTACKS: Record<string, Attack> = {
 
   async 'usage reports'(target) {
     const agent = new Agent({ connections: 8 });
-    const since = new Date(Date.now() - 30 * 86_400_000).toISOString();
-    const paths = [
-      `/v1/usage?start=${since}&bucket=day&group_by=model`,
-      '/v1/requests?limit=200',
-      `/v1/usage?start=${since}&bucket=hour&format=csv`,
-    ];
+    const paths = [`/v1/usage?start=${monthAgo()}&bucket=day&group_by=model`, '/v1/requests?limit=200'];
     let turn = 0;
     await repeat(8, () => read(target, paths[turn++ % paths.length] as string, {}, agent));
+  },
+
+  async 'lists of models'(target) {
+    const agent = new Agent({ connections: 12 });
+    await repeat(12, () => read(target, '/v1/models?status=all', {}, agent));
+  },
+
+  async exports(target) {
+    const agent = new Agent({ connections: 8 });
+    const path = `/v1/usage?start=${monthAgo()}&bucket=hour&group_by=model,key&format=csv`;
+    await repeat(8, () => read(target, path, {}, agent));
   },
 
   async 'PDF files'(target) {
