@@ -4,7 +4,7 @@
  * is the median over the rounds. Attacker, upstream and server have their own processes; the processor time of the server shows whether
  * there were cores to spare.
  *
- *   node bench/noisy-neighbour.ts [--seconds 5] [--rounds 3] [--only 'bad keys'] [--quick]
+ *   node bench/noisy-neighbour.ts [--seconds 5] [--rounds 3] [--only 'bad keys' --only uploads] [--quick]
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,7 +23,7 @@ const { values } = parseArgs({
   options: {
     seconds: { type: 'string' },
     rounds: { type: 'string' },
-    only: { type: 'string' },
+    only: { type: 'string', multiple: true },
     quick: { type: 'boolean', default: false },
   },
 });
@@ -196,7 +196,7 @@ if (problem !== undefined) throw new Error(`${EMBEDDING_MODEL} does not answer: 
 await measure();
 const skipped: string[] = [];
 const report = createReport();
-for (const name of Object.keys(ATTACKS).filter((each) => values.only === undefined || each === values.only)) {
+for (const name of Object.keys(ATTACKS).filter((each) => values.only === undefined || values.only.includes(each))) {
   const missing = await WARM_UPS[name]?.();
   if (missing !== undefined) {
     skipped.push(`${name}: ${missing}`);
