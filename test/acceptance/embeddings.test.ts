@@ -106,11 +106,11 @@ describe('embeddings', () => {
   describe('inputs', () => {
     it('may be token ids, one list or many', async () => {
       const text = await vectors(FP32, 'hello world');
-      const ids = await vectors(FP32, [7592, 2088]);
-      const both = await vectors(FP32, [[7592, 2088], [7592]]);
+      const ids = await vectors(FP32, [101, 7592, 2088, 102]);
+      const both = await vectors(FP32, [[101, 7592, 2088, 102], [7592]]);
       expect(ids.data[0]?.embedding).toEqual(text.data[0]?.embedding);
       expect(ids.usage.prompt_tokens).toBe(4);
-      expect(both.usage.prompt_tokens).toBe(4 + 3);
+      expect(both.usage.prompt_tokens).toBe(4 + 1);
       expect(furthest(both.data[0]?.embedding ?? [], text.data[0]?.embedding ?? [])).toBeLessThan(1e-5);
     });
 

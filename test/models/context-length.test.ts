@@ -37,7 +37,7 @@ it('is never longer than that of the weights, whatever the catalog says', async 
     const answer = use(registry, { model }, async (loaded) =>
       Array.fromAsync(pulled(loaded.chat, { prompt: { text: 'word '.repeat(8_200) } }, callContext())),
     );
-    await expect(answer).rejects.toThrow('this model takes at most 8191');
+    await expect(answer).rejects.toThrow('maximum context length is 8192 tokens');
     expect(warnings).toEqual(['the catalog has a longer context than the weights']);
   } finally {
     await registry.close(0);

@@ -153,9 +153,10 @@ describe('embedding requests', () => {
     ).toBeLessThan(1e-6);
   });
 
-  it('take token ids, adding the special tokens', async () => {
-    const [ids, text] = [await embed([[7592, 2088]]), await embed(['hello world'])];
+  it('take token ids as they are', async () => {
+    const [ids, text] = [await embed([[101, 7592, 2088, 102]]), await embed(['hello world'])];
     expect(ids).toEqual(text);
+    expect((await embed([[7592, 2088]])).tokens).toEqual([2]);
   });
 
   it('refuse ids outside the vocabulary, naming the input', async () => {
@@ -167,7 +168,7 @@ describe('embedding requests', () => {
     await expect(embed(['short', 'word '.repeat(511)])).rejects.toMatchObject({
       code: 'context_length_exceeded',
       param: 'inputs[1]',
-      message: expect.stringMatching(/513 tokens.*at most 512/),
+      message: expect.stringMatching(/512 tokens.*513 tokens/),
     });
     expect((await embed(['word '.repeat(510)])).tokens).toEqual([512]);
   });

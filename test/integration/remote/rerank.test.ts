@@ -104,7 +104,7 @@ describe('a rerank', () => {
         code: 'context_length_exceeded',
         status: 422,
         param: 'documents[5]',
-        message: expect.stringMatching(kind === 'vllm' ? /longer than the 64 tokens/ : /has 102 tokens/),
+        message: expect.stringMatching(kind === 'vllm' ? /resulted in more than 64 tokens/ : /resulted in 102 tokens/),
       });
       expect(bench.upstreams[0]?.requests).toHaveLength(2);
     },
@@ -116,7 +116,7 @@ describe('a rerank', () => {
     await expect(rerank(query, unlike)).rejects.toMatchObject({
       code: 'context_length_exceeded',
       param: 'documents[3]',
-      message: expect.stringMatching(/has 102 tokens/),
+      message: expect.stringMatching(/resulted in 102 tokens/),
     });
   });
 
@@ -131,14 +131,15 @@ describe('a rerank', () => {
     await expect(rerank('word '.repeat(80), documents)).rejects.toMatchObject({
       code: 'context_length_exceeded',
       param: 'query',
-      message: expect.stringMatching(/has 84 tokens/),
+      message: expect.stringMatching(/resulted in 84 tokens/),
     });
     expect(bench.upstreams[0]?.requests.at(-1)?.body).toMatchObject({ texts: ['.'] });
   });
 
   it('keeps the name that another Baobab gives a document', async () => {
     await start([{ kind: 'baobab' }]);
-    const message = "'documents[2]' has 102 tokens, but this model takes at most 64. Shorten it or split it.";
+    const message =
+      "This model's maximum context length is 64 tokens. However, your messages resulted in 102 tokens. Shorten 'documents[2]' or split it.";
     const error = { message, type: 'invalid_request_error', code: 'context_length_exceeded', param: 'documents[2]' };
     bench.upstreams[0]?.script.push(answerJson(422, { error }));
     await expect(rerank(query, documents)).rejects.toMatchObject({ param: 'documents[2]', message });

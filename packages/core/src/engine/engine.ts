@@ -116,7 +116,7 @@ export interface PlacedImage extends ImageInput {
 
 // --- embedding ---
 
-/** Text, or token ids of this model's own vocabulary without special tokens. */
+/** Text, or token ids of this model's own vocabulary, which are taken as they are: engines add special tokens to texts only. */
 export type TextInput = string | readonly number[];
 export type EmbeddingInput = TextInput | ImageInput;
 

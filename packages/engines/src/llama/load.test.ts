@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { LoadSpec } from '@baobab/core/engine/driver.ts';
 import { pulled } from '@baobab/core/engine/testing/pulled-generation.ts';
+import type { LlamaEmbeddingContext, Token } from 'node-llama-cpp';
 import { describe, expect, it } from 'vitest';
 import { selfTestModel, selfTestParts } from './backend/test-model.ts';
 import { type LlamaOptions, llama } from './driver.ts';
 import { ggufParts } from './gguf-header.ts';
-import { load } from './load.ts';
+import { load, takeOverMarks } from './load.ts';
 
 const CONTEXT_LENGTH = 256;
 
@@ -74,4 +75,17 @@ describe('a model in parts', () => {
     );
     expect(bytes).toBeGreaterThan(parts.reduce((sum, part) => sum + part.length, 0));
   });
+});
+
+it('leaves the marks of texts to the caller, so that token ids are embedded as they are', () => {
+  const [start, word] = [1, 22_172] as Token[] as [Token, Token];
+  const prepared = (ids: Token[]): Token[] => {
+    context._prepareInput(ids);
+    return ids;
+  };
+  const context = { _prepareInput: (ids: Token[]) => void ids.unshift(start) };
+  expect(prepared([word])).toEqual([start, word]);
+  const withMarks = takeOverMarks(context as unknown as LlamaEmbeddingContext);
+  expect(prepared([word])).toEqual([word]);
+  expect(withMarks([word])).toEqual([start, word]);
 });

@@ -131,42 +131,52 @@ async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Pro
     batchSize: spec.contextLength,
     threads: spec.threads,
   });
+  const withMarks = takeOverMarks(context);
+  const idsOf = (input: TextInput): readonly Token[] =>
+    typeof input === 'string' ? withMarks(model.tokenize(input)) : (input as readonly number[] as readonly Token[]);
   const governor = createThreadGovernor(spec.threads);
   const turns = new Turns();
   return {
     async embed({ inputs, dimensions = model.embeddingVectorSize }: EmbeddingRequest<TextInput>, caller) {
       const { signal } = caller;
       const slice = createTokenizerSlice(signal);
-      const tokens: number[] = [];
+      const sequences: (readonly Token[])[] = [];
       for (const [index, input] of inputs.entries()) {
-        tokens.push(inputLength(context, input, index, spec.contextLength));
+        const ids = idsOf(input);
+        if (ids.length > spec.contextLength) {
+          throw errors.contextTooLong(['inputs', index], ids.length, spec.contextLength);
+        }
+        sequences.push(ids);
         if (slice.isOver()) await slice.next();
       }
       const vectors = new Float32Array(inputs.length * dimensions);
-      for (const [index, input] of inputs.entries()) {
-        const { vector } = await turns.run(caller, tokens[index] ?? 0, () => {
+      for (const [index, ids] of sequences.entries()) {
+        const { vector } = await turns.run(caller, ids.length, () => {
           if (signal.aborted) throw errors.clientCancelled();
           model.llama.maxThreads = governor.threads();
-          return context.getEmbeddingFor(asInput(input));
+          return context.getEmbeddingFor([...ids]);
         });
         vectors.set(unitVector(vector, dimensions), index * dimensions);
       }
-      return { vectors, dimensions, tokens };
+      return { vectors, dimensions, tokens: sequences.map(({ length }) => length) };
     },
   };
 }
 
-const asInput = (input: string | readonly number[]) => (typeof input === 'string' ? input : ([...input] as Token[]));
-
-function inputLength(
-  context: LlamaEmbeddingContext,
-  input: string | readonly number[],
-  index: number,
-  limit: number,
-): number {
-  const tokens = context.calculateInputLength(asInput(input));
-  if (tokens > limit) throw errors.contextTooLong(['inputs', index], tokens, limit);
-  return tokens;
+/**
+ * The library adds the tokens of the start and the end to token ids too, unless they have them. Returns what adds them, for texts; the
+ * context no longer does.
+ */
+export function takeOverMarks(context: LlamaEmbeddingContext): (ids: Token[]) => Token[] {
+  const inner = context as unknown as { _prepareInput?(ids: Token[]): void };
+  const addMarks = inner._prepareInput;
+  if (addMarks === undefined)
+    throw new Error('This version of node-llama-cpp prepares the inputs of embeddings elsewhere');
+  inner._prepareInput = () => {};
+  return (ids) => {
+    addMarks.call(context, ids);
+    return ids;
+  };
 }
 
 /** The leading dimensions, of unit length. */

@@ -87,15 +87,11 @@ const isImage = (input: EmbeddingInput): input is ImageInput => typeof input ===
 function createEmbedding({ spec, tokenizer, batcher }: Encoder, imageEncoder?: ImageEncoder): EmbeddingCapability {
   const { single } = tokenizer.template;
   const { inputPrefix: prefix = '', pooling = 'mean' } = spec.engine.options;
-  const prefixIds = tokenizer.encode(prefix);
 
   const idsOf = (input: TextInput, index: number) => {
     const field = ['inputs', index];
     if (typeof input !== 'string') checkIds(input, field, tokenizer.vocabularySize);
-    const ids =
-      typeof input === 'string'
-        ? tokenizer.encode(prefix + input, single)
-        : joined(single.before, prefixIds, input, single.after);
+    const ids = typeof input === 'string' ? tokenizer.encode(prefix + input, single) : joined(input);
     if (ids.length > spec.contextLength) throw errors.contextTooLong(field, ids.length, spec.contextLength);
     return { ids };
   };

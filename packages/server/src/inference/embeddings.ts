@@ -35,7 +35,7 @@ export interface EmbeddingsService {
 
 /** With the two special tokens that most encoders add. No input uses more than the context. */
 const reservedInputTokens = (input: Exclude<CommandInput, ImageReference>, contextLength: number): number =>
-  Math.min((typeof input === 'string' ? reservedTokens(input) : input.length) + 2, contextLength);
+  Math.min(typeof input === 'string' ? reservedTokens(input) + 2 : input.length, contextLength);
 
 const mostTokensOf = (input: Exclude<CommandInput, ImageReference>, contextLength: number): number =>
   mostInputTokens(typeof input === 'string' ? mostTokens(input) : input.length, contextLength);
