@@ -79,7 +79,9 @@ describe('keys beside a running server', () => {
     });
     const { stdout } = await baobab(server.dataDir, ['keys', 'list', '--account', 'team']);
     expect(stdout).toMatch(/^ID +KEY +NAME +ACCOUNT +STATE +LAST USED +LIMITS +SPENT THIS MONTH +MODELS +SCOPES\n/);
-    expect(stdout).toMatch(new RegExp(`^${id} .* narrow +team +active +\\S+ +- +\\$0 +qwen/\\* +inference$`, 'm'));
+    expect(stdout).toMatch(
+      new RegExp(`^${id} .* narrow +team +active +\\S+ +default +\\$0 +qwen/\\* +inference$`, 'm'),
+    );
     expect(stdout).not.toContain(secret);
     const keys = await baobabJson<KeyAnswer[]>(server.dataDir, ['keys', 'list', '--account', 'team']);
     expect(keys).toMatchObject([{ id, name: 'narrow', allowed_models: ['qwen/*'] }]);
@@ -144,9 +146,13 @@ describe('keys beside a running server', () => {
   it.each([
     [['keys', 'update', 'key_none'], /nothing to change was given; try --rpm 60/],
     [['keys', 'update', 'key_none', '--models', ','], /--models must name at least one/],
-    [['keys', 'update', 'key_none', '--scopes', 'none'], /unknown scope 'none'/],
+    [['keys', 'update', 'key_none', '--scopes', 'none'], /there is no scope 'none'; --scopes takes chat, /],
     [['accounts', 'update', 'team', '--rpm', 'many'], /--rpm must be a whole number, not 'many'/],
-    [['keys', 'create', 'x', '--scopes', 'root'], /unknown scope 'root'; allowed: chat, /],
+    [['keys', 'create', 'x', '--scopes', 'embedings'], /there is no scope 'embedings'; did you mean 'embeddings'\?/],
+    [
+      ['keys', 'create', 'x', '--models', 'baai/bge-smal-en-v1.5'],
+      /'--models': there is no model '.*'\. Did you mean 'baai\/bge-small-en-v1\.5'\?/,
+    ],
     [['keys', 'create', 'x', '--expires', '2026-02-30'], /ISO 8601/],
     [['keys', 'rotate', 'key_none', '--grace', '25h'], /at most 24 hours/],
     [['keys', 'create', '--nonsense'], /there is no option '--nonsense'\n'baobab keys --help' lists the options\n$/],

@@ -69,6 +69,9 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       expect(await store.accounts.update('acct_0', {}, someEntry)).toEqual(changed);
       expect(await store.accounts.get('acct_0')).toEqual(changed);
       expect(await store.accounts.update('acct_none', limits, someEntry)).toBeUndefined();
+      const many = await store.accounts.getMany(['acct_0', 'acct_none', 'acct_1']);
+      expect(new Set(many.map(({ id }) => id))).toEqual(new Set(['acct_0', 'acct_1']));
+      expect(await store.accounts.getMany([])).toEqual([]);
       const suspendedAt = Date.UTC(2026, 2, 1);
       expect(await store.accounts.update('acct_0', { suspendedAt }, someEntry)).toEqual({ ...changed, suspendedAt });
       expect((await store.accounts.get('acct_0'))?.suspendedAt).toBe(suspendedAt);
@@ -147,8 +150,6 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
       const accounts = async (search: string) => (await store.accounts.list({ search })).map(({ id }) => id);
       expect(await accounts('SECO')).toEqual(['acct_0']);
       expect(await accounts('acct_0')).toEqual(['acct_0']);
-      expect(await store.accounts.names(['acct_0', 'acct_none'])).toEqual(new Map([['acct_0', 'second']]));
-      expect(await store.accounts.names([])).toEqual(new Map());
     });
 
     it('changes only the given fields of a key', async () => {

@@ -175,6 +175,43 @@ describe('changes of keys and accounts over HTTP', () => {
     });
   });
 
+  it('are refused with models that do not exist, except those that a key has already', async () => {
+    const wrong = `${EMBEDDING}s`;
+    const expected = {
+      code: 'invalid_parameter',
+      message: expect.stringContaining(`there is no model '${wrong}'. Did you mean '${EMBEDDING}'?`),
+    };
+    const named = { account: 'default', name: 'x' };
+    expect(await refused('keys', { ...named, allowed_models: ['acme/*', wrong] })).toMatchObject({
+      ...expected,
+      param: 'allowed_models[1]',
+    });
+    const aliases = [{ name: 'a', model: `${wrong}@2026-01-31` }];
+    expect(await refused('accounts', { name: 'x', aliases })).toMatchObject({ ...expected, param: 'aliases[0].model' });
+    const { id } = await admin<{ id: string }>('keys', { ...named, allowed_models: [CHAT], scopes: ['all'] });
+    expect(await refused(`keys/${id}`, { allowed_models: [CHAT, wrong] })).toMatchObject(expected);
+  });
+
+  it('show the limits that hold and where each was set', async () => {
+    await admin('accounts', { name: 'shown', rpm: 50, monthly_budget_usd: 4 });
+    const key = await admin<{ limits: object }>('keys', { account: 'shown', name: 'x', tpm: 7, monthly_budget_usd: 9 });
+    const budget = { monthly_budget_usd: 4, monthly_budget_from: 'account' };
+    const expected = {
+      chat: { rpm: 50, rpm_from: 'account', tpm: 7, tpm_from: 'key' },
+      concurrency: null,
+      concurrency_from: null,
+      ...budget,
+    };
+    expect(key.limits).toMatchObject(expected);
+    const list = async (path: string) =>
+      ((await (await bed.fetch(`/v1/admin/${path}`)).json()) as { data: { limits: object }[] }).data;
+    expect(await list('keys?account=shown')).toMatchObject([{ limits: expected }]);
+    expect((await list('accounts')).at(-1)?.limits).toMatchObject({
+      embedding: { rpm: 50, rpm_from: 'account', tpm: 2_000_000, tpm_from: 'default' },
+      ...budget,
+    });
+  });
+
   it('decide which models a key lists', async () => {
     const { secret } = await admin<{ secret: string }>('keys', {
       ...{ account: 'default', name: 'restricted', allowed_models: [CHAT, 'baai/*'] },

@@ -1,6 +1,6 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { account, apiKey } from '../../../../test/contracts/key-fixtures.ts';
-import { resolveLimits } from './rate-limits.ts';
+import { appliedBudget, appliedLimits, resolveLimits } from './rate-limits.ts';
 
 const usual = { rpm: 600, tpm: 200_000 };
 const defaults = {
@@ -43,5 +43,37 @@ it("holds a key's own limits inside those of its account", () => {
   expect(resolveLimits(both, 'chat', { defaults, model })).toEqual({
     key: { rpm: 1, tpm: null, concurrency: 4 },
     account: { rpm: 2, tpm: 20, concurrency: 9 },
+  });
+});
+
+describe('the limits that apply', () => {
+  const none = { ...NONE, monthlyBudgetNanoUsd: null };
+
+  it('are the tighter of those of key and account, with where they were set', () => {
+    const limited = { key: { ...none, rpm: 7, concurrency: 3 }, account: { ...none, rpm: 9, tpm: 5 } };
+    expect(appliedLimits(limited, 'chat', { defaults })).toEqual({
+      rpm: { value: 7, from: 'key' },
+      tpm: { value: 5, from: 'account' },
+      concurrency: { value: 3, from: 'key' },
+    });
+  });
+
+  it('are those of the model and the defaults where neither says otherwise', () => {
+    expect(appliedLimits({ key: none, account: none }, 'chat', { defaults, model })).toEqual({
+      rpm: { value: 3, from: 'model' },
+      tpm: { value: 200_000, from: 'default' },
+      concurrency: { value: null, from: null },
+    });
+  });
+
+  it.each([
+    [5, null, { value: 5, from: 'key' }],
+    [5, 4, { value: 4, from: 'account' }],
+    [null, 4, { value: 4, from: 'account' }],
+    [0, 4, { value: 0, from: 'key' }],
+    [null, null, { value: null, from: null }],
+  ])('have the lower budget of %s and %s', (ofKey, ofAccount, expected) => {
+    const key = { ...none, monthlyBudgetNanoUsd: ofKey };
+    expect(appliedBudget({ key, account: { ...none, monthlyBudgetNanoUsd: ofAccount } })).toEqual(expected);
   });
 });

@@ -15,13 +15,17 @@ export const SCOPE_OF_MODALITY = {
 /** A key that reads stored prompts, creates other keys or administers the service is made on purpose, and so is one with a scope to come. */
 export const DEFAULT_SCOPES: readonly Scope[] = [...INFERENCE_SCOPES, 'files', 'batches', 'models', 'usage'];
 
-/** `inference` means all four inference scopes. Throws on an unknown name. */
+/** Names that mean several scopes. */
+export const SCOPE_GROUPS = ['inference', 'all'] as const;
+
+/** `inference` means the four inference scopes, `all` every scope. Throws on an unknown name. */
 export function parseScopes(names: readonly string[]): Scope[] {
   const found = new Set<Scope>();
   for (const name of names) {
-    if (name === 'inference') for (const scope of INFERENCE_SCOPES) found.add(scope);
+    if (name === 'all') for (const scope of SCOPES) found.add(scope);
+    else if (name === 'inference') for (const scope of INFERENCE_SCOPES) found.add(scope);
     else if ((SCOPES as readonly string[]).includes(name)) found.add(name as Scope);
-    else throw new RangeError(`unknown scope '${name}'; allowed: ${SCOPES.join(', ')}, inference`);
+    else throw new RangeError(`unknown scope '${name}'; allowed: ${[...SCOPES, ...SCOPE_GROUPS].join(', ')}`);
   }
   return SCOPES.filter((scope) => found.has(scope));
 }

@@ -24,10 +24,10 @@ export type AuditOf<Stored> = (before: Stored, after: Stored) => AuditEntry | un
 export interface AccountRepository {
   create(account: Account, entry: AuditEntry): Promise<void>;
   get(id: string): Promise<Account | undefined>;
+  /** In no order, without those that do not exist. */
+  getMany(ids: readonly string[]): Promise<Account[]>;
   findByName(name: string): Promise<Account | undefined>;
   list(page?: PageFilter, caller?: ReportCaller): Promise<Account[]>;
-  /** By id. */
-  names(ids: readonly string[]): Promise<Map<string, string>>;
   /** Those that were deleted and whose content has not been erased. */
   listUnerased(): Promise<Account[]>;
   /** Undefined fields stay as they are. */

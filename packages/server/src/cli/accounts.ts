@@ -1,10 +1,11 @@
 import { type Account, accountStatus, definedFields } from '@baobab/core/domain/principal.ts';
+import type { LimitRules } from '@baobab/core/domain/rate-limits.ts';
 import { openAdministration } from '../compose/administration.ts';
 import { accountToWire } from '../compose/wire-shapes.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
-import { ACCOUNT_OPTIONS, accountSettingsFrom, LIMIT_HELP, limitsText } from './rights.ts';
+import { ACCOUNT_OPTIONS, accountLimitsText, accountSettingsFrom, defaultsText, LIMIT_HELP } from './rights.ts';
 import { openForReading } from './store-for-reading.ts';
 import { minuteText, table } from './table.ts';
 
@@ -14,16 +15,17 @@ function retentionText({ zeroRetention, storePrompts, fileRetentionDays }: Accou
   return parts.filter((part) => part !== '').join(', ') || '-';
 }
 
-function accountTable(accounts: readonly Account[]): string {
+function accountTable(accounts: readonly Account[], rules: LimitRules): string {
   const rows = accounts.map((each) => [
     each.id,
     each.name,
     accountStatus(each),
-    limitsText(each),
+    accountLimitsText(each, rules),
     retentionText(each),
     minuteText(each.createdAt),
   ]);
-  return table(['ID', 'NAME', 'STATE', 'LIMITS', 'RETENTION', 'CREATED'], rows);
+  const columns = table(['ID', 'NAME', 'STATE', 'LIMITS', 'RETENTION', 'CREATED'], rows);
+  return `${columns}\n\n${defaultsText(rules)}`;
 }
 
 const ACTIONS = {
@@ -83,14 +85,17 @@ export const accountsCommand: Command = {
       if (account !== undefined) return account;
       throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
     }
-    const show = (account: Account, text: string) => print(values.json ? JSON.stringify(accountToWire(account)) : text);
+    const rules = await administration.limitRules();
+    const show = (account: Account, text: string) =>
+      print(values.json ? JSON.stringify(accountToWire(account, rules)) : text);
 
     if (action === 'create') {
       const account = await accounts.create(name, settings, by);
-      show(account, `created account ${account.name} (${account.id})`);
+      const limits = `limits: ${accountLimitsText(account, rules)}\n${defaultsText(rules)}`;
+      show(account, `created account ${account.name} (${account.id})\n${limits}`);
     } else if (action === 'update') {
       const account = await accounts.update(await find(), settings, by);
-      show(account, accountTable([account]));
+      show(account, accountTable([account], rules));
     } else if (action === 'suspend') {
       const account = await accounts.suspend(await find(), by);
       show(account, `suspended account ${account.name}`);
@@ -102,7 +107,8 @@ export const accountsCommand: Command = {
       show(account, `deleted account ${name} (${account.id}); a running server erases its content within a minute`);
     } else {
       const all = await accounts.list();
-      print(values.json ? JSON.stringify(all.map(accountToWire)) : accountTable(all));
+      const toWire = (account: Account) => accountToWire(account, rules);
+      print(values.json ? JSON.stringify(all.map(toWire)) : accountTable(all, rules));
     }
   },
 };

@@ -1,37 +1,23 @@
 import { usdNumber, usdText } from '@baobab/core/domain/money.ts';
 import { type Account, type ApiKey, definedFields } from '@baobab/core/domain/principal.ts';
+import { type LimitRules, NO_LIMITS } from '@baobab/core/domain/rate-limits.ts';
 import { INFERENCE_SCOPES, SCOPES, type Scope } from '@baobab/core/domain/scopes.ts';
 import { matchesPattern } from '@baobab/core/domain/slug.ts';
 import { isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
-import { nearestSlug } from '@baobab/core/runtime/nearest.ts';
-import { type OpenCatalog, openAdministration } from '../compose/administration.ts';
+import { openAdministration } from '../compose/administration.ts';
 import { keyToWire } from '../compose/wire-shapes.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { durationOption, parseOptions } from './options.ts';
-import { KEY_OPTIONS, LIMIT_HELP, limitsText, rightsFrom } from './rights.ts';
+import { defaultsText, KEY_OPTIONS, keyLimitsText, LIMIT_HELP, rightsFrom } from './rights.ts';
 import { openForReading } from './store-for-reading.ts';
 import { minuteText, table } from './table.ts';
 
-/** A remark for each pattern that matches no model. The model may be added later, so this is not an error. */
-async function unmatchedModels(
-  patterns: readonly string[],
-  openCatalog: () => Promise<OpenCatalog>,
-): Promise<string[]> {
-  if (patterns.length === 0) return [];
-  // A catalog that cannot be read is no reason to fail: the key is stored.
-  const opened = await openCatalog().catch(() => undefined);
-  if (opened === undefined) return [];
-  const slugs = opened.entries.map(({ slug }) => slug);
-  return patterns
+/** A remark for each pattern that matches no model. It may be for models to come, so this is not an error. */
+const unmatchedPatterns = (patterns: readonly string[], slugs: readonly string[]): string[] =>
+  patterns
     .filter((pattern) => !slugs.some((slug) => matchesPattern(slug, pattern)))
-    .map((pattern) => {
-      // Patterns are compared with slugs, which have no version.
-      const meant = nearestSlug(pattern.split('@', 1)[0] as string, slugs);
-      const hint = meant === undefined ? "'baobab models list' shows them" : `did you mean '${meant}'?`;
-      return `warning: no model matches '${pattern}'; ${hint}`;
-    });
-}
+    .map((pattern) => `warning: no model matches '${pattern}' yet; 'baobab models list' shows what there is`);
 
 function stateOf(key: ApiKey, now: number): string {
   if (key.revokedAt !== null) return 'revoked';
@@ -47,23 +33,29 @@ function scopesText(scopes: readonly Scope[]): string {
   return ['inference', ...others].join(',');
 }
 
-/** `spentBy`: nano-USD of this calendar month, UTC. */
-function keyTable(keys: readonly ApiKey[], accounts: readonly Account[], spentBy?: (key: ApiKey) => bigint): string {
-  const names = new Map(accounts.map((each) => [each.id, each.name]));
+interface KeyTableOptions {
+  owners: ReadonlyMap<string, Account>;
+  rules: LimitRules;
+  /** Nano-USD of this calendar month, UTC. */
+  spentBy?: ((key: ApiKey) => bigint) | undefined;
+}
+
+function keyTable(keys: readonly ApiKey[], { owners, rules, spentBy }: KeyTableOptions): string {
   const rows = keys.map((key) => [
     key.id,
     `${key.prefix}…`,
     key.name,
-    names.get(key.accountId) ?? key.accountId,
+    owners.get(key.accountId)?.name ?? key.accountId,
     stateOf(key, Date.now()),
     key.lastUsedAt === null ? 'never' : minuteText(key.lastUsedAt),
-    limitsText(key),
+    keyLimitsText(key, owners.get(key.accountId) ?? NO_LIMITS, rules),
     ...(spentBy === undefined ? [] : [`$${usdText(spentBy(key))}`]),
     key.allowedModels.join(',') || '-',
     scopesText(key.scopes),
   ]);
   const spent = spentBy === undefined ? [] : ['SPENT THIS MONTH'];
-  return table(['ID', 'KEY', 'NAME', 'ACCOUNT', 'STATE', 'LAST USED', 'LIMITS', ...spent, 'MODELS', 'SCOPES'], rows);
+  const headings = ['ID', 'KEY', 'NAME', 'ACCOUNT', 'STATE', 'LAST USED', 'LIMITS', ...spent, 'MODELS', 'SCOPES'];
+  return `${table(headings, rows)}\n\n${defaultsText(rules)}`;
 }
 
 const ACTIONS = {
@@ -131,20 +123,29 @@ export const keysCommand: Command = {
       if (found === undefined) throw new CommandFailed(`there is no key '${subject}'; 'baobab keys list' shows them`);
       return found;
     }
-    const printSecret = (key: ApiKey, secret: string, text: string) => {
-      if (values.json) print(JSON.stringify({ ...keyToWire(key), secret }));
-      else print(`${text}\n\n    ${secret}\n\nStore it now: it is not shown again.`);
+    const rules = await administration.limitRules();
+    const ownerOf = async (key: ApiKey) => (await accounts.ofKeys([key])).get(key.accountId) ?? NO_LIMITS;
+    const toWire = async (key: ApiKey) => keyToWire({ key, account: await ownerOf(key) }, rules);
+    const printSecret = async (key: ApiKey, secret: string, text: string) => {
+      if (values.json) print(JSON.stringify({ ...(await toWire(key)), secret }));
+      else {
+        const limits = `limits: ${keyLimitsText(key, await ownerOf(key), rules)}\n${defaultsText(rules)}`;
+        print(`${text}\n${limits}\n\n    ${secret}\n\nStore it now: it is not shown again.`);
+      }
     };
 
     const warnOfUnmatched = async () => {
-      const warnings = await unmatchedModels(rights.allowedModels ?? [], administration.openCatalog);
-      for (const warning of warnings) context.warn?.(warning);
+      const patterns = (rights.allowedModels ?? []).filter((each) => each.includes('*'));
+      if (patterns.length === 0) return;
+      const { entries } = await administration.openCatalog();
+      const slugs = entries.map(({ slug }) => slug);
+      for (const warning of unmatchedPatterns(patterns, slugs)) context.warn?.(warning);
     };
 
     if (action === 'create') {
       const owner = await account(values.account ?? 'default');
       const issued = await keys.createKey(owner, { ...rights, name: subject }, by);
-      printSecret(issued.key, issued.secret, `created key ${issued.key.id} (${issued.key.scopes.join(', ')})`);
+      await printSecret(issued.key, issued.secret, `created key ${issued.key.id} (${issued.key.scopes.join(', ')})`);
       await warnOfUnmatched();
     } else if (action === 'list') {
       const owner = values.account === undefined ? undefined : await account(values.account);
@@ -152,25 +153,31 @@ export const keysCommand: Command = {
       const spent = await spending.ofKeys(found);
       const spentBy = (key: ApiKey) => spent.get(key.id) ?? 0n;
       if (values.json) {
-        print(JSON.stringify(found.map((key) => ({ ...keyToWire(key), spent_usd: usdNumber(spentBy(key)) }))));
+        const owners = await accounts.ofKeys(found);
+        const describe = (key: ApiKey) => ({
+          ...keyToWire({ key, account: owners.get(key.accountId) ?? NO_LIMITS }, rules),
+          spent_usd: usdNumber(spentBy(key)),
+        });
+        print(JSON.stringify(found.map(describe)));
       } else if (found.length === 0) print(`no keys in ${config.dataDir}`);
-      else print(keyTable(found, await accounts.list(), spentBy));
+      else print(keyTable(found, { owners: await accounts.ofKeys(found), rules, spentBy }));
     } else if (action === 'update') {
       const changes = definedFields({ ...rights, name: values.name });
       if (Object.keys(changes).length === 0) throw new UsageError('nothing to change was given; try --rpm 60');
       const key = known(await keys.updateKey(subject, changes, by));
-      print(values.json ? JSON.stringify(keyToWire(key)) : keyTable([key], await accounts.list()));
+      const owners = await accounts.ofKeys([key]);
+      print(values.json ? JSON.stringify(await toWire(key)) : keyTable([key], { owners, rules }));
       await warnOfUnmatched();
     } else if (action === 'revoke') {
       const key = known(await keys.revokeKey(subject, by));
-      print(values.json ? JSON.stringify(keyToWire(key)) : `revoked ${key.id}`);
+      print(values.json ? JSON.stringify(await toWire(key)) : `revoked ${key.id}`);
     } else {
       const rotated = known(
         await keys.rotateKey(subject, { graceMs: durationOption('grace', values.grace ?? '24h') ?? 0 }, by),
       );
       const { revokedAt, expiresAt } = rotated.previous;
       const old = revokedAt === null ? `is valid until ${isoTimeOrNull(expiresAt)}` : 'was revoked';
-      printSecret(rotated.key, rotated.secret, `created key ${rotated.key.id}; the old one ${old}`);
+      await printSecret(rotated.key, rotated.secret, `created key ${rotated.key.id}; the old one ${old}`);
     }
   },
 };

@@ -1,7 +1,8 @@
 import { definedFields } from '@baobab/core/domain/principal.ts';
 import { SCOPES } from '@baobab/core/domain/scopes.ts';
 import { expect, it } from 'vitest';
-import { accountSettingsFrom, limitsText, rightsFrom } from './rights.ts';
+import { account, apiKey } from '../../../../test/contracts/key-fixtures.ts';
+import { accountLimitsText, accountSettingsFrom, defaultsText, keyLimitsText, rightsFrom } from './rights.ts';
 
 it('reads the given rights and leaves the others undefined', () => {
   expect(definedFields(rightsFrom({}))).toEqual({});
@@ -34,7 +35,10 @@ it("takes limits away by the word 'none', and not by an empty list", () => {
     expect(() => rightsFrom({ [option]: ' ,' })).toThrow(`--${option} must name at least one`);
   }
   expect(rightsFrom({ scopes: 'all' }).scopes).toEqual(SCOPES);
-  expect(() => rightsFrom({ scopes: 'none' })).toThrow(/unknown scope 'none'/);
+  expect(() => rightsFrom({ scopes: 'none' })).toThrow("there is no scope 'none'; --scopes takes chat, ");
+  expect(() => rightsFrom({ scopes: 'chat,embedings' })).toThrow(
+    "there is no scope 'embedings'; did you mean 'embeddings'?",
+  );
 });
 
 it('reads the settings of an account', () => {
@@ -58,21 +62,37 @@ it('reads the settings of an account', () => {
   expect(() => accountSettingsFrom({ 'zero-retention': 'maybe' })).toThrow('--zero-retention must be yes or no');
 });
 
-it('prints limits in a short form', () => {
-  const account = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
-  expect(limitsText(account)).toBe('-');
-  expect(limitsText({ ...account, weight: 10 })).toBe('weight 10');
-  expect(limitsText({ ...account, priority: 'low' })).toBe('low priority');
-  expect(limitsText({ ...account, rpm: 60, tpm: 1000, monthlyBudgetNanoUsd: 5e9 })).toBe(
-    '60 rpm, 1000 tpm, 5 USD/month',
+const rate = { rpm: 600, tpm: 200_000 };
+const rules = {
+  defaults: { chat: rate, audio: rate, embedding: { rpm: 1_200, tpm: 2_000_000 }, rerank: rate, concurrency: 0 },
+  models: [{ slug: 'acme/writer', modality: 'chat' as const, limits: { rpm: 5 } }],
+};
+const none = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
+
+it('prints the limits that hold for a key and where they were set', () => {
+  const limits = (key: object, owner: object = {}) =>
+    keyLimitsText(
+      apiKey({ ...none, allowedRegions: [], allowedAddresses: [], ...key }),
+      account({ ...none, ...owner }),
+      rules,
+    );
+  expect(limits({})).toBe('default');
+  expect(limits({ rpm: 60, monthlyBudgetNanoUsd: 5e9 })).toBe('60 rpm, default tpm, 5 USD/month');
+  expect(limits({ rpm: 60, tpm: 9 }, { rpm: 50, concurrency: 3 })).toBe(
+    '50 rpm (account), 9 tpm, 3 at a time (account)',
   );
-  expect(
-    limitsText({
-      ...account,
-      concurrency: 2,
-      monthlyBudgetNanoUsd: 0,
-      allowedRegions: ['a', 'b'],
-      allowedAddresses: ['10.0.0.0/8'],
-    }),
-  ).toBe('2 at a time, 0 USD/month, in a,b, from 10.0.0.0/8');
+  expect(limits({ monthlyBudgetNanoUsd: 5e9 }, { monthlyBudgetNanoUsd: 1e9 })).toBe('default, 1 USD/month (account)');
+  expect(limits({ priority: 'low', allowedRegions: ['a', 'b'], allowedAddresses: ['10.0.0.0/8'] })).toBe(
+    'default, low priority, in a,b, from 10.0.0.0/8',
+  );
+});
+
+it('prints the limits of an account, and what the defaults are', () => {
+  expect(accountLimitsText(account(none), rules)).toBe('default');
+  expect(accountLimitsText(account({ ...none, rpm: 60, weight: 10 }), rules)).toBe('60 rpm, default tpm, weight 10');
+  expect(defaultsText(rules)).toBe(
+    'default: 600 rpm and 200000 tpm of each chat or rerank or audio model; ' +
+      '1200 rpm and 2000000 tpm of each embedding model; 5 rpm of acme/writer. ' +
+      'Requests (rpm) and tokens (tpm) a minute, for each key',
+  );
 });

@@ -1,4 +1,4 @@
-import type { ModelAlias } from '@baobab/core/domain/model.ts';
+import { MODALITIES, type ModelAlias } from '@baobab/core/domain/model.ts';
 import { usdText } from '@baobab/core/domain/money.ts';
 import {
   type Account,
@@ -12,8 +12,16 @@ import {
   type KeyPriority,
   type KeyRights,
 } from '@baobab/core/domain/principal.ts';
-import { parseScopes, SCOPES, type Scope } from '@baobab/core/domain/scopes.ts';
+import {
+  type AppliedLimit,
+  appliedBudget,
+  appliedLimits,
+  type LimitRules,
+  NO_LIMITS,
+} from '@baobab/core/domain/rate-limits.ts';
+import { parseScopes, SCOPE_GROUPS, SCOPES, type Scope } from '@baobab/core/domain/scopes.ts';
 import { parseTimestamp } from '@baobab/core/domain/time/dates.ts';
+import { nearest } from '@baobab/core/runtime/nearest.ts';
 import { type HelpLine, OptionError } from './command.ts';
 import { dollarsOption, integerOption } from './options.ts';
 
@@ -50,15 +58,15 @@ function namesOption(name: string, given: string | undefined): string[] | undefi
 /** An empty list allows all. */
 const namesOrAll = (name: string, given: string | undefined) => (given === NONE ? [] : namesOption(name, given));
 
-/** `keys list` shows `all` for a key with every scope, so it is accepted here too. */
 function scopesOption(name: string, given: string | undefined): Scope[] | undefined {
-  if (given === 'all') return [...SCOPES];
+  const known: readonly string[] = [...SCOPES, ...SCOPE_GROUPS];
   const names = namesOption(name, given);
-  try {
-    return names && parseScopes(names);
-  } catch (error) {
-    throw new OptionError((error as Error).message);
-  }
+  const unknown = names?.find((each) => !known.includes(each));
+  if (unknown === undefined) return names && parseScopes(names);
+  const meant = nearest(unknown, known);
+  throw new OptionError(
+    `there is no scope '${unknown}'; ${meant === undefined ? `--${name} takes ${known.join(', ')}` : `did you mean '${meant}'?`}`,
+  );
 }
 
 const timeOption = orNull((_name, given) => (given === undefined ? undefined : parseTimestamp(given, ['expiresAt'])));
@@ -142,23 +150,64 @@ export const accountSettingsFrom = (values: Values<typeof ACCOUNT>): Changes<Acc
 export const rightsFrom = (values: Values<typeof KEY>): Changes<Omit<KeyRights, 'name'>> =>
   changesFrom<KeyRights>(KEY, values);
 
-/** `60 rpm, 1000 tpm, 5 USD/month`; `-` where nothing is set. */
-export function limitsText(
-  limits: AccountLimits &
-    Partial<Pick<ApiKey, 'allowedRegions' | 'allowedAddresses' | 'priority' | 'dialect'> & Pick<Account, 'weight'>>,
+const CHAT = 'chat';
+
+/** `60 rpm` of a key, `60 rpm (account)`; nothing where there is no limit. */
+function limitText({ value, from }: AppliedLimit, unit: string, owner: 'key' | 'account'): string[] {
+  if (value === null) return [];
+  return [`${unit === 'USD/month' ? usdText(value) : value} ${unit}${from === owner ? '' : ` (${from})`}`];
+}
+
+/** Requests and tokens a minute. The defaults depend on the kind of model: `defaultsText` has them. */
+function ratesText({ rpm, tpm }: Record<'rpm' | 'tpm', AppliedLimit>, owner: 'key' | 'account'): string[] {
+  const isDefault = ({ from }: AppliedLimit) => from === 'default';
+  if (isDefault(rpm) && isDefault(tpm)) return ['default'];
+  const text = (limit: AppliedLimit, unit: string) =>
+    isDefault(limit) ? [`default ${unit}`] : limitText(limit, unit, owner);
+  return [...text(rpm, 'rpm'), ...text(tpm, 'tpm')];
+}
+
+const dialectText = ({ dialect }: Pick<Account, 'dialect'>) => (dialect === null ? [] : [`dialect ${dialect}`]);
+
+/** The limits that hold for a key, such as `60 rpm, default tpm, 25 USD/month (account)`. */
+export function keyLimitsText(key: ApiKey, account: AccountLimits, { defaults }: LimitRules): string {
+  const limited = { key, account };
+  const { concurrency, ...rates } = appliedLimits(limited, CHAT, { defaults });
+  return [
+    ...ratesText(rates, 'key'),
+    ...limitText(concurrency, 'at a time', 'key'),
+    ...limitText(appliedBudget(limited), 'USD/month', 'key'),
+    ...(key.priority === 'interactive' ? [] : [`${key.priority} priority`]),
+    ...dialectText(key),
+    ...(key.allowedRegions.length === 0 ? [] : [`in ${key.allowedRegions.join(',')}`]),
+    ...(key.allowedAddresses.length === 0 ? [] : [`from ${key.allowedAddresses.join(',')}`]),
+  ].join(', ');
+}
+
+/** The totals of an account, and `default` where each of its keys has the limits of the deployment. */
+export function accountLimitsText(
+  account: AccountLimits & Pick<Account, 'weight' | 'dialect'>,
+  { defaults }: LimitRules,
 ): string {
-  const { rpm, tpm, concurrency, monthlyBudgetNanoUsd, allowedRegions = [], allowedAddresses = [] } = limits;
-  const { weight = 1, priority = 'interactive', dialect = null } = limits;
-  const parts = [
-    rpm === null ? '' : `${rpm} rpm`,
-    tpm === null ? '' : `${tpm} tpm`,
-    concurrency === null ? '' : `${concurrency} at a time`,
-    monthlyBudgetNanoUsd === null ? '' : `${usdText(monthlyBudgetNanoUsd)} USD/month`,
-    weight === 1 ? '' : `weight ${weight}`,
-    priority === 'interactive' ? '' : `${priority} priority`,
-    dialect === null ? '' : `dialect ${dialect}`,
-    allowedRegions.length === 0 ? '' : `in ${allowedRegions.join(',')}`,
-    allowedAddresses.length === 0 ? '' : `from ${allowedAddresses.join(',')}`,
+  const limited = { key: NO_LIMITS, account };
+  const { concurrency, ...rates } = appliedLimits(limited, CHAT, { defaults });
+  return [
+    ...ratesText(rates, 'account'),
+    ...limitText(concurrency, 'at a time', 'account'),
+    ...limitText(appliedBudget(limited), 'USD/month', 'account'),
+    ...(account.weight === 1 ? [] : [`weight ${account.weight}`]),
+    ...dialectText(account),
+  ].join(', ');
+}
+
+/** What `default` means, and which models have limits of their own. */
+export function defaultsText({ defaults, models }: LimitRules): string {
+  const rateText = ({ rpm, tpm }: { rpm?: number | undefined; tpm?: number | undefined }) =>
+    [rpm === undefined ? [] : `${rpm} rpm`, tpm === undefined ? [] : `${tpm} tpm`].flat().join(' and ');
+  const kinds = Object.entries(Object.groupBy(MODALITIES, (each) => rateText(defaults[each])));
+  const texts = [
+    ...kinds.map(([rate, modalities = []]) => `${rate} of each ${modalities.join(' or ')} model`),
+    ...models.map(({ slug, limits = {} }) => `${rateText(limits)} of ${slug}`),
   ];
-  return parts.filter((part) => part !== '').join(', ') || '-';
+  return `default: ${texts.join('; ')}. Requests (rpm) and tokens (tpm) a minute, for each key`;
 }

@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AuditedChange, ChangeOrigin } from '@baobab/core/domain/audit/entry.ts';
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
+import { type LimitRules, limitRules } from '@baobab/core/domain/rate-limits.ts';
 import type { BatchRepository } from '@baobab/core/ports/batches.ts';
 import { systemClock as clock, systemClock } from '@baobab/core/runtime/clock.ts';
 import { type BackupSummary, createBackup, restoreBackup } from '../adapters/backup.ts';
@@ -36,6 +37,7 @@ export interface Administration extends AsyncDisposable {
   audit: AuditService;
   /** Writes the entry of a change that is made outside the store. */
   record(change: AuditedChange): Promise<void>;
+  limitRules(): Promise<LimitRules>;
   /** Read on demand, so that other commands do not wait for it or fail with it. */
   openCatalog(): Promise<OpenCatalog>;
 }
@@ -43,6 +45,15 @@ export interface Administration extends AsyncDisposable {
 export interface OpenCatalog {
   entries: ModelEntry[];
   catalog: CatalogService;
+}
+
+/** Without the limits of models when the catalog cannot be read: that is no reason to show no keys. */
+async function rulesOf(config: ResolvedConfig): Promise<LimitRules> {
+  try {
+    return limitRules(config.limits, await catalogEntries(config));
+  } catch {
+    return limitRules(config.limits, []);
+  }
 }
 
 async function catalogOf(config: ResolvedConfig, { lifecycles, revisions }: CatalogStore): Promise<OpenCatalog> {
@@ -71,17 +82,19 @@ export async function openCatalogForReading(config: ResolvedConfig): Promise<Ope
 
 export async function openAdministration(config: ResolvedConfig): Promise<Administration> {
   const store = await openConfiguredStore(config);
-  const accounts = createAccounts({ accounts: store.accounts, clock });
+  const models = async () => (await catalogEntries(config)).map(({ slug }) => slug);
+  const accounts = createAccounts({ accounts: store.accounts, models, clock });
   const by = operatorOrigin();
   return {
     by,
     accounts,
-    keys: createKeys({ accounts, keys: store.keys, clock }),
+    keys: createKeys({ accounts, keys: store.keys, models, clock }),
     usage: createUsage({ usage: store.usage, clock }),
     spending: createSpending({ usage: store.usage, clock }),
     batches: store.batches,
     audit: createAudit({ log: store.audit, settings: config.audit, clock }),
     record: (change) => store.audit.append(auditEntry(by, change, clock.now())),
+    limitRules: () => rulesOf(config),
     openCatalog: () => catalogOf(config, store),
     [Symbol.asyncDispose]: () => store.close(),
   };

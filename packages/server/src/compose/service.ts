@@ -126,8 +126,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const { onServing, worker } = options;
   const foundation = await openFoundation(config, options);
   const { metrics, logger } = foundation;
-  const access = composeAccess(foundation);
   const models = await composeModels(foundation);
+  const access = composeAccess({ ...foundation, ...models });
   const inference = composeInference({ ...foundation, ...models });
   const responses = composeResponses({ ...foundation, chat: inference.chat });
   const requests = composeRequests(foundation);

@@ -8,13 +8,19 @@ import { createOwnKey } from '../../services/access/own-key.ts';
 import { createSessions, keyMethod } from '../../services/access/sessions.ts';
 import { createAudit } from '../../services/audit/audit.ts';
 import type { Foundation } from './foundation.ts';
+import type { ModelParts } from './models.ts';
 
 export type AccessParts = ReturnType<typeof composeAccess>;
 
 /** Accounts, keys, sessions, and the log of their changes. */
-export function composeAccess({ config, store }: Pick<Foundation, 'config' | 'store'>) {
-  const accounts = createAccounts({ accounts: store.accounts, clock });
-  const keys = createKeys({ accounts, keys: store.keys, clock });
+export function composeAccess({
+  config,
+  store,
+  catalog,
+}: Pick<Foundation, 'config' | 'store'> & Pick<ModelParts, 'catalog'>) {
+  const models = async () => catalog.list({ status: 'all' }).map(({ entry }) => entry.slug);
+  const accounts = createAccounts({ accounts: store.accounts, models, clock });
+  const keys = createKeys({ accounts, keys: store.keys, models, clock });
   const authentication = createAuthentication({ ...store, clock });
   return {
     accounts,
@@ -26,6 +32,6 @@ export function composeAccess({ config, store }: Pick<Foundation, 'config' | 'st
     signInLimit: createSignInLimit(steadyClock),
     sessions: createSessions({ sessions: store.sessions, authentication, clock, steadyClock }),
     accountKeys: createAccountKeys({ keys, audit: store.audit, clock }),
-    ownKey: createOwnKey({ usage: store.usage, defaults: config.limits, clock }),
+    ownKey: createOwnKey({ usage: store.usage, clock }),
   };
 }

@@ -1,7 +1,9 @@
 import type { ModelEntry, ModelVersion } from '@baobab/core/domain/model.ts';
+import { limitRules } from '@baobab/core/domain/rate-limits.ts';
 import { parseReference } from '@baobab/core/domain/slug.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { steadyClock, systemClock } from '@baobab/core/runtime/clock.ts';
+
 import { secretsOf } from '../../config/secrets.ts';
 import { drivers, NEEDS_ENGINES } from '../../drivers.ts';
 import { createFleet, type Fleet } from '../../fleet/fleet.ts';
@@ -48,12 +50,15 @@ export async function composeModels(foundation: Foundation) {
     clock: systemClock,
   });
 
+  let rules = limitRules(config.limits, entries);
+
   async function reload(): Promise<void> {
     const replaced = await servedEntries(config);
     const upstreams = allUpstreams(config);
     secrets.add(secretsOf(upstreams));
     await fleet.replace(replaced, upstreams);
     await catalog.replaceEntries(replaced);
+    rules = limitRules(config.limits, replaced);
     logger.info({ models: replaced.length }, 'read the catalog again');
     void weights.probe(modelsWithWeights(replaced));
   }
@@ -61,6 +66,7 @@ export async function composeModels(foundation: Foundation) {
 
   return {
     catalog,
+    limitRules: () => rules,
     fleet,
     rates,
     engines: createEngineControl({ fleet, weights, catalog, rates, logger }),

@@ -19,6 +19,7 @@ import { DuplicateError } from '@baobab/core/ports/store-errors.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import { changeEntries } from '../audit/entries.ts';
 import { withReportAdvice } from '../requests/report-advice.ts';
+import { checkModelExists, type KnownModels } from './known-models.ts';
 
 export interface AccountsService {
   create(name: string, settings: Changes<AccountSettings>, by: ChangeOrigin): Promise<Account>;
@@ -27,10 +28,10 @@ export interface AccountsService {
   list(): Promise<Account[]>;
   /** Oldest first, unless asked otherwise. Throws 400 when there is no account `after`. */
   page(page: PageRequest, caller?: ReportCaller): Promise<Page<Account>>;
-  /** By id. */
-  names(ids: readonly string[]): Promise<Map<string, string>>;
   /** By id or by name. */
   find(idOrName: string): Promise<Account | undefined>;
+  /** By the id of each. */
+  ofKeys(keys: readonly { accountId: string }[]): Promise<ReadonlyMap<string, Account>>;
   /** Its keys get 403 until it is resumed. Requests that are running go on. */
   suspend(account: Account, by: ChangeOrigin): Promise<Account>;
   resume(account: Account, by: ChangeOrigin): Promise<Account>;
@@ -43,6 +44,8 @@ export interface AccountsService {
 
 export interface AccountsDependencies {
   accounts: AccountRepository;
+  /** Undefined: names of models are not checked. */
+  models?: KnownModels | undefined;
   clock: Clock;
 }
 
@@ -91,12 +94,24 @@ function checkRetention({ zeroRetention, storePrompts }: Changes<AccountRetentio
   );
 }
 
-export function createAccounts({ accounts, clock }: AccountsDependencies): AccountsService {
+export function createAccounts({ accounts, models, clock }: AccountsDependencies): AccountsService {
+  /** The model of an alias that the account has already may have been removed since. */
+  async function checkTargets(aliases: readonly ModelAlias[] = [], before: readonly ModelAlias[] = []): Promise<void> {
+    const isNew = ({ model }: ModelAlias) => !before.some((each) => each.model === model);
+    if (models === undefined || !aliases.some(isNew)) return;
+    const known = await models();
+    for (const [index, alias] of aliases.entries()) {
+      const { slug } = parseReference(alias.model) ?? { slug: alias.model };
+      if (isNew(alias)) checkModelExists(slug, ['aliases', index, 'model'], known);
+    }
+  }
+
   async function change(
     action: AuditAction,
     { account, changes, by }: { account: Account; changes: Changes<AccountSettings & AccountState>; by: ChangeOrigin },
   ): Promise<Account> {
     checkAliases(changes.aliases);
+    await checkTargets(changes.aliases, account.aliases);
     checkWeight(changes.weight);
     const entryOf = changeEntries(by, clock.now()).accountChanged(action);
     const changed = await accounts.update(account.id, changes, (before, after) => {
@@ -116,6 +131,7 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
         );
       }
       checkAliases(settings.aliases);
+      await checkTargets(settings.aliases);
       checkWeight(settings.weight);
       checkRetention(settings);
       const account: Account = {
@@ -144,8 +160,11 @@ export function createAccounts({ accounts, clock }: AccountsDependencies): Accou
       }
       return readPage((most) => accounts.list({ ...filter, after, limit: most }, caller), limit);
     },
-    names: (ids) => accounts.names(ids),
     find: async (idOrName) => (await accounts.get(idOrName)) ?? (await accounts.findByName(idOrName)),
+    async ofKeys(keys) {
+      const found = await accounts.getMany([...new Set(keys.map(({ accountId }) => accountId))]);
+      return new Map(found.map((account) => [account.id, account]));
+    },
     suspend: async (account, by) =>
       account.suspendedAt === null
         ? change('account.suspended', { account, changes: { suspendedAt: clock.now() }, by })

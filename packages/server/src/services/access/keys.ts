@@ -21,6 +21,7 @@ import { createId } from '@baobab/core/runtime/ids.ts';
 import { changeEntries } from '../audit/entries.ts';
 import { type AccountsService, checkNotDeleted, type Page, type PageRequest, readPage } from './accounts.ts';
 import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
+import { checkModelExists, type KnownModels } from './known-models.ts';
 
 export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;
 
@@ -116,6 +117,8 @@ const MAX_ROTATION_GRACE_MS = DAY_MS;
 export interface KeysDependencies {
   accounts: AccountsService;
   keys: KeyRepository;
+  /** Undefined: names of models are not checked. */
+  models?: KnownModels | undefined;
   clock: Clock;
 }
 
@@ -125,7 +128,18 @@ function rotatedExpiry({ createdAt, expiresAt }: ApiKey, now: number, expiresBy:
   return same === null || expiresBy === null ? (same ?? expiresBy) : Math.min(same, expiresBy);
 }
 
-export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysService {
+export function createKeys({ accounts, keys, models, clock }: KeysDependencies): KeysService {
+  /** A pattern may mean models to come; a name must be that of a model. What the key has already may have been removed since. */
+  async function checkModels(
+    { allowedModels = [] }: Changes<KeyRights>,
+    before: readonly string[] = [],
+  ): Promise<void> {
+    const names = allowedModels.filter((each) => !each.includes('*') && !before.includes(each));
+    if (names.length === 0 || models === undefined) return;
+    const known = await models();
+    for (const name of names) checkModelExists(name, ['allowedModels', allowedModels.indexOf(name)], known);
+  }
+
   const hasKeys = async () => (await keys.list({ limit: 1 })).length > 0;
 
   /** Several servers may start on one empty store: the first one creates it. */
@@ -150,6 +164,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
   return {
     async createKey(account, options, by) {
       checkRights(options, clock.now());
+      await checkModels(options);
       const { key, secret, hash, entry } = draftKey(account, options, { by, now: clock.now() });
       await keys.create(key, hash, entry);
       return { key, secret };
@@ -158,6 +173,7 @@ export function createKeys({ accounts, keys, clock }: KeysDependencies): KeysSer
       checkRights(changes, clock.now());
       const found = await findOwned(id);
       if (found === undefined) return undefined;
+      await checkModels(changes, found.key.allowedModels);
       const entryOf = changeEntries(by, clock.now()).keyChanged('key.changed', found.owner);
       return keys.update(id, changes, (before, after) => {
         if (before.revokedAt !== null) throw errors.invalidParameter(['id'], 'A revoked key cannot be changed.');

@@ -4,18 +4,15 @@ import { account, apiKey } from '../../../../../test/contracts/key-fixtures.ts';
 import { createOwnKey } from './own-key.ts';
 
 const NOVEMBER = Date.UTC(2026, 10, 16);
-const rate = { rpm: 600, tpm: 200_000 };
-const defaults = { chat: rate, audio: rate, embedding: rate, rerank: rate, concurrency: 0 };
 const usage = {
   query: async () => [],
   spentNanoUsd: async ({ originalKeyId }: SpendingQuery) => (originalKeyId === undefined ? 900n : 400n),
 };
-const ownKey = createOwnKey({ usage, defaults, clock: { now: () => NOVEMBER } });
+const ownKey = createOwnKey({ usage, clock: { now: () => NOVEMBER } });
 const none = { rpm: null, tpm: null, concurrency: null, monthlyBudgetNanoUsd: null };
 
-it('describes the limits that apply and what was spent', async () => {
+it('describes what was spent', async () => {
   const described = await ownKey.describe({ account: account({ tpm: 5 }), key: apiKey({ ...none, rpm: 7 }) });
-  expect(described.limits.chat).toEqual({ rpm: 7, tpm: 5, concurrency: null });
   expect(described.budget).toEqual({
     limitNanoUsd: null,
     spentNanoUsd: 400n,

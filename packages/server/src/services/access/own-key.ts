@@ -1,20 +1,11 @@
-import { MODALITIES, type Modality } from '@baobab/core/domain/model.ts';
-import type { ApiKey, Principal } from '@baobab/core/domain/principal.ts';
-import {
-  type DefaultLimits,
-  type EffectiveLimits,
-  type LimitSet,
-  resolveLimits,
-} from '@baobab/core/domain/rate-limits.ts';
+import type { Principal } from '@baobab/core/domain/principal.ts';
 import { bucketBounds, bucketIndex } from '@baobab/core/domain/usage-window.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { UsageReader } from '@baobab/core/ports/usage.ts';
 
 /** What the holder of a key may know of it. */
 export interface OwnKey {
-  key: ApiKey;
-  /** The tighter of those of the key and of its account. */
-  limits: Readonly<Record<Modality, LimitSet>>;
+  principal: Principal;
   /** Budget of this calendar month, UTC. */
   budget: {
     limitNanoUsd: number | null;
@@ -31,20 +22,10 @@ export interface OwnKeyService {
 
 export interface OwnKeyDependencies {
   usage: UsageReader;
-  defaults: DefaultLimits;
   clock: Clock;
 }
 
-const lower = (one: number | null, other: number | null): number | null =>
-  one === null || (other !== null && other < one) ? other : one;
-
-const tighter = ({ key, account }: EffectiveLimits): LimitSet => ({
-  rpm: lower(key.rpm, account.rpm),
-  tpm: lower(key.tpm, account.tpm),
-  concurrency: lower(key.concurrency, account.concurrency),
-});
-
-export function createOwnKey({ usage, defaults, clock }: OwnKeyDependencies): OwnKeyService {
+export function createOwnKey({ usage, clock }: OwnKeyDependencies): OwnKeyService {
   return {
     async describe(principal) {
       const { key, account } = principal;
@@ -58,10 +39,7 @@ export function createOwnKey({ usage, defaults, clock }: OwnKeyDependencies): Ow
       }
       const least = left.reduce<bigint | null>((one, other) => (one === null || other < one ? other : one), null);
       return {
-        key,
-        limits: Object.fromEntries(
-          MODALITIES.map((modality) => [modality, tighter(resolveLimits(principal, modality, { defaults }))]),
-        ) as Record<Modality, LimitSet>,
+        principal,
         budget: {
           limitNanoUsd: key.monthlyBudgetNanoUsd,
           spentNanoUsd: spent,

@@ -35,6 +35,9 @@ export function inPage(
 
 export const pageOrder = ({ newestFirst = false }: PageFilter): 'asc' | 'desc' => (newestFirst ? 'desc' : 'asc');
 
+/** Both databases bound the parameters of a statement. */
+const READ_AT_ONCE = 1_000;
+
 export function sqlAccounts({ read, report, write, writeIf, byIndex }: SqlDatabase): AccountRepository {
   const accounts = read.selectFrom('accounts').selectAll();
   return {
@@ -48,6 +51,14 @@ export function sqlAccounts({ read, report, write, writeIf, byIndex }: SqlDataba
     async get(id) {
       const row = await accounts.where('id', '=', id).executeTakeFirst();
       return row && toAccount(row);
+    },
+    async getMany(ids) {
+      const found: Account[] = [];
+      for (let at = 0; at < ids.length; at += READ_AT_ONCE) {
+        const rows = await accounts.where('id', 'in', ids.slice(at, at + READ_AT_ONCE)).execute();
+        found.push(...rows.map(toAccount));
+      }
+      return found;
     },
     async findByName(name) {
       const row = await accounts.where('name', '=', name).executeTakeFirst();
@@ -64,11 +75,6 @@ export function sqlAccounts({ read, report, write, writeIf, byIndex }: SqlDataba
         .$if(limit !== undefined, (query) => query.limit(limit ?? 0))
         .execute();
       return rows.map(toAccount);
-    },
-    async names(ids) {
-      if (ids.length === 0) return new Map();
-      const rows = await read.selectFrom('accounts').select(['id', 'name']).where('id', 'in', ids).execute();
-      return new Map(rows.map(({ id, name }) => [id, name]));
     },
     async listUnerased() {
       const rows = await read

@@ -8,9 +8,9 @@ const namesOf = (fields: object): string[] => Object.values(wireNames(fields));
 const { originalId: _, ...shown } = KEY_FIELDS;
 
 it.each([
-  ['an answer with a key', KeyShape, ['object', 'account_name', ...namesOf(shown)]],
+  ['an answer with a key', KeyShape, ['object', 'account_name', 'limits', ...namesOf(shown)]],
   ['a change of a key', KeyChanges, ['name', ...namesOf(KEY_RIGHTS)]],
-  ['an answer with an account', AccountShape, ['object', 'status', ...namesOf(ACCOUNT_FIELDS)]],
+  ['an answer with an account', AccountShape, ['object', 'status', 'limits', ...namesOf(ACCOUNT_FIELDS)]],
   ['a change of an account', AccountChanges, namesOf(ACCOUNT_SETTINGS)],
 ])('%s has the fields of the table', (_name, schema, names) => {
   expect(Object.keys(schema.properties).toSorted()).toEqual(names.toSorted());

@@ -1,3 +1,4 @@
+import type { LimitRules } from '@baobab/core/domain/rate-limits.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { AccountKeysService } from '../../../services/access/account-keys.ts';
@@ -24,12 +25,13 @@ import {
 export interface KeysDependencies {
   accountKeys: AccountKeysService;
   authentication: Pick<AuthenticationService, 'forget'>;
+  limitRules(): LimitRules;
 }
 
 /** Keys of the caller's own account. */
 export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
   server,
-  { accountKeys, authentication },
+  { accountKeys, authentication, limitRules },
 ) => {
   const config = { fieldNames: KEY_FIELD_NAMES };
   /** A key is revoked at once, whatever else the account changes. */
@@ -52,8 +54,10 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
       },
     },
     async (request, reply) => {
-      const page = await accountKeys.list(principalOf(request), pageFromWire(request.query), reportCallerOf(reply));
-      return pageToWire(page, keyToWire);
+      const principal = principalOf(request);
+      const page = await accountKeys.list(principal, pageFromWire(request.query), reportCallerOf(reply));
+      const rules = limitRules();
+      return pageToWire(page, (key) => keyToWire({ key, account: principal.account }, rules));
     },
   );
 
@@ -73,7 +77,8 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
     async (request) => {
       const { body } = request;
       const options = { ...rightsFromWire(body), name: body.name };
-      return issuedKeyToWire(await accountKeys.create(auditedCaller(request), options));
+      const caller = auditedCaller(request);
+      return issuedKeyToWire(await accountKeys.create(caller, options), caller.account, limitRules());
     },
   );
 
@@ -85,9 +90,10 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
     },
     async (request) => {
       const changes = requireChanges(rightsFromWire(request.body), KeyChanges);
-      const key = await accountKeys.update(auditedCaller(request), request.params.id, changes);
+      const caller = auditedCaller(request);
+      const key = await accountKeys.update(caller, request.params.id, changes);
       authentication.forget({ keyId: request.params.id });
-      return keyToWire(key);
+      return keyToWire({ key, account: caller.account }, limitRules());
     },
   );
 
@@ -98,9 +104,10 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
       schema: { summary: 'Revoke a key of the account at once', tags, params, response },
     },
     async (request) => {
-      const key = await accountKeys.revoke(auditedCaller(request), request.params.id);
+      const caller = auditedCaller(request);
+      const key = await accountKeys.revoke(caller, request.params.id);
       authentication.forget({ keyId: request.params.id });
-      return keyToWire(key);
+      return keyToWire({ key, account: caller.account }, limitRules());
     },
   );
 
@@ -119,9 +126,10 @@ export const keyRoutes: FastifyPluginAsyncTypebox<KeysDependencies> = async (
     },
     async (request) => {
       const { id } = request.params;
-      const issued = await accountKeys.rotate(auditedCaller(request), id, rotationGraceMs(request.body));
+      const caller = auditedCaller(request);
+      const issued = await accountKeys.rotate(caller, id, rotationGraceMs(request.body));
       authentication.forget({ keyId: id });
-      return issuedKeyToWire(issued);
+      return issuedKeyToWire(issued, caller.account, limitRules());
     },
   );
 };

@@ -1,4 +1,5 @@
 import {
+  type AccountLimits,
   type ApiKey,
   type Changes,
   DIALECTS,
@@ -7,7 +8,8 @@ import {
   KEY_RIGHTS,
   type KeyRights,
 } from '@baobab/core/domain/principal.ts';
-import { SCOPES } from '@baobab/core/domain/scopes.ts';
+import type { LimitRules } from '@baobab/core/domain/rate-limits.ts';
+import { SCOPE_GROUPS, SCOPES } from '@baobab/core/domain/scopes.ts';
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import { type Static, Type } from 'typebox';
 import type { IssuedKey } from '../../../services/access/keys.ts';
@@ -15,6 +17,7 @@ import { pathText, shortText } from '../../body/bounded.ts';
 import { CHANGES, CLOSED } from '../../body/changes.ts';
 import { MAY_BE_ABSENT } from '../../body/optional-body.ts';
 import { dialect, fieldsFromWire, fieldsToWire, limitFields, wireNames } from './fields.ts';
+import { AppliedLimitsShape, appliedLimitsToWire } from './limits.ts';
 
 /** Wire names of the fields that errors name. */
 export const KEY_FIELD_NAMES = { ...wireNames(KEY_RIGHTS), graceMs: 'grace_seconds' };
@@ -39,17 +42,18 @@ const keyName = Type.String({
 });
 const rights = {
   scopes: Type.Optional(
-    Type.Array(Type.Enum([...SCOPES, 'inference']), {
+    Type.Array(Type.Enum([...SCOPES, ...SCOPE_GROUPS]), {
       minItems: 1,
       maxItems: 100,
       description:
-        'All but `prompts`, `keys` and `admin` by default; `inference` means chat, embeddings, rerank and audio',
+        'All but `prompts`, `keys` and `admin` by default; `inference` means chat, embeddings, rerank and audio, `all` every scope',
     }),
   ),
   allowed_models: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 200, documented: plainText }), {
       maxItems: 100,
-      description: 'Slugs, with `*` for any part of them; all models by default, and by an empty list',
+      description:
+        'Slugs of models that exist, or patterns with `*` for any part of a slug; all models by default, and by an empty list',
     }),
   ),
   allowed_regions: Type.Optional(
@@ -128,6 +132,7 @@ export const KeyShape = Type.Object({
   tpm: nullableInteger,
   concurrency: nullableInteger,
   monthly_budget_usd: Type.Union([Type.Number(), Type.Null()]),
+  limits: AppliedLimitsShape,
   revoked_at: nullableTime,
   last_used_at: nullableTime,
 });
@@ -144,21 +149,32 @@ export const rightsFromWire = (body: Static<typeof KeyChanges>): Changes<KeyRigh
 
 const { originalId: _, ...SHOWN } = KEY_FIELDS;
 
-export const keyToWire = (key: ApiKey): Static<typeof KeyShape> => ({
-  ...fieldsToWire<Omit<Static<typeof KeyShape>, 'object'>>(SHOWN, key),
+/** A key, and the account that it belongs to. */
+export interface OwnedKey {
+  key: ApiKey;
+  account: AccountLimits;
+}
+
+export const keyToWire = ({ key, account }: OwnedKey, rules: LimitRules): Static<typeof KeyShape> => ({
+  ...fieldsToWire<Omit<Static<typeof KeyShape>, 'object' | 'limits'>>(SHOWN, key),
   object: 'key',
+  limits: appliedLimitsToWire({ key, account }, rules),
 });
 
 const OwnFields = Type.Object(keyFields);
 
 /** What every object of a key has. */
 export function keyFieldsToWire(key: ApiKey): Static<typeof OwnFields> {
-  const wire = keyToWire(key);
+  const wire = {
+    ...fieldsToWire<Omit<Static<typeof KeyShape>, 'object' | 'limits'>>(SHOWN, key),
+    object: 'key' as const,
+  };
   const names = Object.keys(keyFields) as (keyof typeof keyFields)[];
   return Object.fromEntries(names.map((name) => [name, wire[name]])) as Static<typeof OwnFields>;
 }
 
-export const issuedKeyToWire = ({ key, secret }: IssuedKey): Static<typeof IssuedKeyShape> => ({
-  ...keyToWire(key),
-  secret,
-});
+export const issuedKeyToWire = (
+  { key, secret }: IssuedKey,
+  account: AccountLimits,
+  rules: LimitRules,
+): Static<typeof IssuedKeyShape> => ({ ...keyToWire({ key, account }, rules), secret });

@@ -1,4 +1,5 @@
 import type { Account } from '@baobab/core/domain/principal.ts';
+import type { LimitRules } from '@baobab/core/domain/rate-limits.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
@@ -17,6 +18,7 @@ export interface AdminAccountsDependencies {
   accounts: AccountsService;
   authentication: AuthenticationService;
   accountErasure: Pick<AccountErasure, 'wake'>;
+  limitRules(): LimitRules;
 }
 
 const params = Type.Object({ id: pathText({ description: 'Id or name of the account' }) });
@@ -24,8 +26,10 @@ const response = { 200: AccountShape, ...commonErrors };
 
 export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependencies> = async (
   server,
-  { accounts, authentication, accountErasure },
+  { accounts, authentication, accountErasure, limitRules },
 ) => {
+  const toWire = (account: Account) => accountToWire(account, limitRules());
+
   async function find(id: string): Promise<Account> {
     const account = await accounts.find(id);
     if (account === undefined) throw noSuch('account', id);
@@ -49,8 +53,11 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
         response: { 200: pageOf(AccountShape), ...commonErrors },
       },
     },
-    async ({ query }, reply) =>
-      pageToWire(await accounts.page(pageFromWire(query), reportCallerOf(reply)), accountToWire),
+    async ({ query }, reply) => {
+      const page = await accounts.page(pageFromWire(query), reportCallerOf(reply));
+      const rules = limitRules();
+      return pageToWire(page, (account) => accountToWire(account, rules));
+    },
   );
 
   server.post(
@@ -61,7 +68,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
     },
     async (request) => {
       const { body } = request;
-      return accountToWire(await accounts.create(body.name, settingsFromWire(body), originOf(request)));
+      return toWire(await accounts.create(body.name, settingsFromWire(body), originOf(request)));
     },
   );
 
@@ -82,7 +89,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
       const changes = requireChanges(settingsFromWire(request.body), AccountChanges);
       const updated = await accounts.update(account, changes, originOf(request));
       authentication.forget({ accountId: updated.id });
-      return accountToWire(updated);
+      return toWire(updated);
     },
   );
 
@@ -97,7 +104,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
       refuseOwn(account, principalOf(request).account, 'suspend');
       const suspended = await accounts.suspend(account, originOf(request));
       authentication.forget({ accountId: suspended.id });
-      return accountToWire(suspended);
+      return toWire(suspended);
     },
   );
 
@@ -118,7 +125,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
       const deleted = await accounts.delete(account, originOf(request));
       authentication.forget({ accountId: deleted.id });
       accountErasure.wake();
-      return accountToWire(deleted);
+      return toWire(deleted);
     },
   );
 
@@ -131,7 +138,7 @@ export const adminAccountRoutes: FastifyPluginAsyncTypebox<AdminAccountsDependen
     async (request) => {
       const resumed = await accounts.resume(await find(request.params.id), originOf(request));
       authentication.forget({ accountId: resumed.id });
-      return accountToWire(resumed);
+      return toWire(resumed);
     },
   );
 };

@@ -7,10 +7,12 @@ import {
   type Changes,
   DIALECTS,
 } from '@baobab/core/domain/principal.ts';
+import { type LimitRules, NO_LIMITS } from '@baobab/core/domain/rate-limits.ts';
 import { type Static, Type } from 'typebox';
 import { listOf, shortText } from '../../../body/bounded.ts';
 import { CHANGES, CLOSED } from '../../../body/changes.ts';
 import { dialect, fieldsFromWire, fieldsToWire, limit, limitFields } from '../../keys/fields.ts';
+import { AppliedLimitsShape, appliedLimitsToWire } from '../../keys/limits.ts';
 
 const MAX_RETENTION_DAYS = 36_500;
 
@@ -94,6 +96,7 @@ export const AccountShape = Type.Object({
   tpm: Type.Union([Type.Integer(), Type.Null()]),
   concurrency: Type.Union([Type.Integer(), Type.Null()]),
   monthly_budget_usd: Type.Union([Type.Number(), Type.Null()]),
+  limits: AppliedLimitsShape,
   zero_retention: Type.Boolean(),
   store_prompts: Type.Boolean(),
   file_retention_days: Type.Union([Type.Integer(), Type.Null()]),
@@ -101,8 +104,9 @@ export const AccountShape = Type.Object({
   dialect: Type.Union([Type.Enum([...DIALECTS]), Type.Null()]),
 });
 
-export const accountToWire = (account: Account): Static<typeof AccountShape> => ({
-  ...fieldsToWire<Omit<Static<typeof AccountShape>, 'object' | 'status'>>(ACCOUNT_FIELDS, account),
+export const accountToWire = (account: Account, rules: LimitRules): Static<typeof AccountShape> => ({
+  ...fieldsToWire<Omit<Static<typeof AccountShape>, 'object' | 'status' | 'limits'>>(ACCOUNT_FIELDS, account),
+  limits: appliedLimitsToWire({ key: NO_LIMITS, account }, rules),
   object: 'account',
   status: accountStatus(account),
 });

@@ -1,3 +1,5 @@
+import type { ApiKey } from '@baobab/core/domain/principal.ts';
+import { type LimitRules, NO_LIMITS } from '@baobab/core/domain/rate-limits.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { AccountsService } from '../../../../services/access/accounts.ts';
@@ -35,12 +37,14 @@ export interface AdminKeysDependencies {
   accounts: AccountsService;
   keys: KeysService;
   authentication: AuthenticationService;
+  limitRules(): LimitRules;
 }
 
 export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = async (
   server,
-  { accounts, keys, authentication },
+  { accounts, keys, authentication, limitRules },
 ) => {
+  const ownerOf = async (key: ApiKey) => (await accounts.ofKeys([key])).get(key.accountId) ?? NO_LIMITS;
   const withSecret = { ...config, secretField: 'secret' };
   server.get(
     '/admin/keys',
@@ -60,11 +64,15 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
       const account = query.account === undefined ? undefined : await accounts.find(query.account);
       if (query.account !== undefined && account === undefined) throw noSuch('account', query.account);
       const page = await keys.pageKeys({ ...pageFromWire(query), accountId: account?.id }, reportCallerOf(reply));
-      const names = await accounts.names([...new Set(page.items.map(({ accountId }) => accountId))]);
-      return pageToWire(page, (key) => ({
-        ...keyToWire(key),
-        account_name: names.get(key.accountId) ?? key.accountId,
-      }));
+      const owners = await accounts.ofKeys(page.items);
+      const rules = limitRules();
+      return pageToWire(page, (key) => {
+        const owner = owners.get(key.accountId);
+        return {
+          ...keyToWire({ key, account: owner ?? NO_LIMITS }, rules),
+          account_name: owner?.name ?? key.accountId,
+        };
+      });
     },
   );
 
@@ -84,7 +92,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
       const account = await accounts.find(body.account);
       if (account === undefined) throw noSuch('account', body.account);
       const options = { ...rightsFromWire(body), name: body.name };
-      return issuedKeyToWire(await keys.createKey(account, options, originOf(request)));
+      return issuedKeyToWire(await keys.createKey(account, options, originOf(request)), account, limitRules());
     },
   );
 
@@ -105,7 +113,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
       const key = await keys.updateKey(params.id, requireChanges(rightsFromWire(body), KeyChanges), originOf(request));
       if (key === undefined) throw noSuch('key', params.id);
       authentication.forget({ keyId: params.id });
-      return keyToWire(key);
+      return keyToWire({ key, account: await ownerOf(key) }, limitRules());
     },
   );
 
@@ -125,7 +133,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
       const key = await keys.revokeKey(params.id, originOf(request));
       if (key === undefined) throw noSuch('key', params.id);
       authentication.forget({ keyId: params.id });
-      return keyToWire(key);
+      return keyToWire({ key, account: await ownerOf(key) }, limitRules());
     },
   );
 
@@ -147,7 +155,7 @@ export const adminKeyRoutes: FastifyPluginAsyncTypebox<AdminKeysDependencies> = 
       const rotated = await keys.rotateKey(params.id, { graceMs: rotationGraceMs(body) }, originOf(request));
       if (rotated === undefined) throw noSuch('key', params.id);
       authentication.forget({ keyId: params.id });
-      return issuedKeyToWire(rotated);
+      return issuedKeyToWire(rotated, await ownerOf(rotated.key), limitRules());
     },
   );
 };

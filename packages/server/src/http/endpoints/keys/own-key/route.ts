@@ -1,10 +1,19 @@
+import type { LimitRules } from '@baobab/core/domain/rate-limits.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { OwnKeyService } from '../../../../services/access/own-key.ts';
 import { commonErrors } from '../../../answer/error-answer.ts';
 import { principalOf } from '../../../request/request-record.ts';
 import { OwnKeyShape, ownKeyToWire } from './schema.ts';
 
-export const ownKeyRoutes: FastifyPluginAsyncTypebox<{ ownKey: OwnKeyService }> = async (server, { ownKey }) => {
+export interface OwnKeyRouteDependencies {
+  ownKey: OwnKeyService;
+  limitRules(): LimitRules;
+}
+
+export const ownKeyRoutes: FastifyPluginAsyncTypebox<OwnKeyRouteDependencies> = async (
+  server,
+  { ownKey, limitRules },
+) => {
   server.get(
     '/keys/me',
     {
@@ -15,6 +24,6 @@ export const ownKeyRoutes: FastifyPluginAsyncTypebox<{ ownKey: OwnKeyService }> 
         response: { 200: OwnKeyShape, ...commonErrors },
       },
     },
-    async (request) => ownKeyToWire(await ownKey.describe(principalOf(request))),
+    async (request) => ownKeyToWire(await ownKey.describe(principalOf(request)), limitRules()),
   );
 };

@@ -1,26 +1,16 @@
-import { MODALITIES } from '@baobab/core/domain/model.ts';
 import { usdNumber, usdNumberOrNull } from '@baobab/core/domain/money.ts';
+import type { LimitRules } from '@baobab/core/domain/rate-limits.ts';
 import { isoTime } from '@baobab/core/domain/time/dates.ts';
 import { type Static, Type } from 'typebox';
 import type { OwnKey } from '../../../../services/access/own-key.ts';
+import { AppliedLimitsShape, appliedLimitsToWire } from '../limits.ts';
 import { keyFields, keyFieldsToWire } from '../schema.ts';
 
 const nullableNumber = Type.Union([Type.Number(), Type.Null()]);
-const nullableInteger = Type.Union([Type.Integer(), Type.Null()]);
-const Rate = Type.Object({ rpm: nullableInteger, tpm: nullableInteger });
 
 export const OwnKeyShape = Type.Object({
   ...keyFields,
-  limits: Type.Object(
-    {
-      concurrency: nullableInteger,
-      chat: Rate,
-      embedding: Rate,
-      rerank: Rate,
-      audio: Rate,
-    },
-    { description: 'Requests and tokens a minute for each model; a model may have limits of its own' },
-  ),
+  limits: AppliedLimitsShape,
   budget: Type.Object(
     {
       limit_usd: nullableNumber,
@@ -34,13 +24,10 @@ export const OwnKeyShape = Type.Object({
   ),
 });
 
-export function ownKeyToWire({ key, limits, budget }: OwnKey): Static<typeof OwnKeyShape> {
-  const rates = Object.fromEntries(
-    MODALITIES.map((modality) => [modality, { rpm: limits[modality].rpm, tpm: limits[modality].tpm }]),
-  ) as Record<(typeof MODALITIES)[number], Static<typeof Rate>>;
+export function ownKeyToWire({ principal, budget }: OwnKey, rules: LimitRules): Static<typeof OwnKeyShape> {
   return {
-    ...keyFieldsToWire(key),
-    limits: { concurrency: limits.chat.concurrency, ...rates },
+    ...keyFieldsToWire(principal.key),
+    limits: appliedLimitsToWire(principal, rules),
     budget: {
       limit_usd: usdNumberOrNull(budget.limitNanoUsd),
       spent_usd: usdNumber(budget.spentNanoUsd),
