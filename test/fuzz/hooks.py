@@ -23,7 +23,7 @@ SERVED = [
 # Rules that a JSON schema cannot express.
 KNOWN = [
     # What is stored: an account, key, model or file that is missing, taken, deleted, revoked or of another purpose.
-    r"^There is no (account|key|model|file|batch) '",
+    r"^There is no (account|key|model|file|batch|response|conversation) '",
     r"^An account with the name '",
     r"^This account was deleted\.$",
     r"^A revoked key cannot be (changed|rotated)\.$",
