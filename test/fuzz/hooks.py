@@ -44,6 +44,8 @@ KNOWN = [
     r"^'min_tokens' is \d+, more than the longest answer",
     # The vocabulary of a model.
     r"is not in the vocabulary of this model",
+    # The vocabulary of the model.
+    r"which is not a token of this model",
     # An opaque text of an earlier answer.
     r"^'after' must be the next_cursor of an earlier page\.$",
     r"^Send 'after_id' or 'before_id', not both\.$",
@@ -113,5 +115,6 @@ def before_call(ctx, case, **kwargs):
         return
     model = case.body.get("model")
     served = next((slug for path, slug in SERVED if case.operation.path.startswith(path)), None)
-    if isinstance(model, str) and served is not None and len(model) % 4 != 3:
+    # A slug is one of the catalog, which would answer at length.
+    if isinstance(model, str) and served is not None and ("/" in model or len(model) % 4 != 3):
         case.body["model"] = served
