@@ -44,7 +44,7 @@ export async function readChatRequest(
 ): Promise<ReadRequest> {
   const { contextLength, maxOutputTokens } = model;
   const { tokens, field, output, grammars, calls, syntax, thinking } = await readPrompt(model, request, {
-    tokens: contextLength - 1,
+    tokens: contextLength,
     signal,
   });
   if (tokens.length === 0)
