@@ -4,7 +4,7 @@ import { enableCompileCache } from 'node:module';
 enableCompileCache();
 
 const { runCommand } = await import('./cli/run.ts');
-const exitCode = await runCommand(process.argv.slice(2), process.env);
+const exitCode = await runCommand(process.argv.slice(2), process);
 // A start that failed halfway leaves timers and threads behind, which would keep the process alive.
 if (exitCode === 0) process.exitCode = 0;
 else process.exit(exitCode);

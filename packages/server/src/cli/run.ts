@@ -90,24 +90,30 @@ function explain(name: string, error: unknown, usage: string): { text: string; e
   return undefined;
 }
 
+/** What a command uses of its process. */
+export interface CommandProcess {
+  env: Readonly<Record<string, string | undefined>>;
+  stdout: NodeJS.WritableStream;
+  stderr: NodeJS.WritableStream;
+  cwd(): string;
+}
+
 /** A reader such as `head` may close the pipe early. The rest of the output has no use then. */
-function endWithReader(): void {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+function endWithReader(stdout: NodeJS.WritableStream): void {
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
     process.exit(0);
   });
 }
 
 /** Runs a command and returns the exit code. */
-export async function runCommand(
-  [name, ...args]: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): Promise<number> {
+export async function runCommand([name, ...args]: readonly string[], within: CommandProcess): Promise<number> {
+  const { env, stdout, stderr } = within;
   // A server keeps running when its output is closed.
-  if (name !== 'serve') endWithReader();
-  const print = (text: string) => process.stdout.write(`${printable(text)}\n`);
-  const printError = (text: string) => process.stderr.write(`${printable(text)}\n`);
-  if (name === 'help' && args[0] !== undefined) return runCommand([args[0], '--help'], env);
+  if (name !== 'serve') endWithReader(stdout);
+  const print = (text: string) => stdout.write(`${printable(text)}\n`);
+  const printError = (text: string) => stderr.write(`${printable(text)}\n`);
+  if (name === 'help' && args[0] !== undefined) return runCommand([args[0], '--help'], within);
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     print(help());
     return name === undefined ? 2 : 0;
@@ -135,7 +141,7 @@ export async function runCommand(
       args,
       commandFlags: command.commandFlags ?? [],
       env,
-      workingDirectory: process.cwd(),
+      workingDirectory: within.cwd(),
     });
     dataDir = config.dataDir;
     await command.run({ args: rest, config, configFile: file, locate, env, print, warn: printError });
