@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FakeUpstream, silence, startFakeUpstream } from '../fixtures/fake-upstream.ts';
-import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
 import { answering } from '../fixtures/scripted-model.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 
 const MODEL = 'qwen/qwen2.5-0.5b-instruct';
@@ -37,7 +38,7 @@ describe.each([
         BAOBAB_BATCHES_CONCURRENCY: '2',
       };
       if (store === 'PostgreSQL') {
-        postgres = await startPostgres();
+        postgres = await sharedPostgres();
         env.BAOBAB_STORE = await postgres.createDatabase();
       }
       await start();

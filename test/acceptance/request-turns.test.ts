@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import document from '../../docs/openapi.json' with { type: 'json' };
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { freePort } from '../fixtures/free-port.ts';
-import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 import { filledBodies, filledForms, type OpenOperation, openOperations } from './request-bodies.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 
@@ -87,7 +88,7 @@ describe.each([
         ]),
       };
       if (store === 'PostgreSQL') {
-        postgres = await startPostgres();
+        postgres = await sharedPostgres();
         env.BAOBAB_STORE = await postgres.createDatabase();
       }
       server = await startServer({

@@ -6,7 +6,8 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FakeUpstream, silence, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { answeringInHalves, liveEvents, responseId, rest, until } from '../fixtures/live-events.ts';
-import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 
 const MODEL = 'qwen/qwen2.5-0.5b-instruct';
@@ -50,7 +51,7 @@ describe.each([
       dataDir = await mkdtemp(join(tmpdir(), 'baobab-responses-kill-'));
       env = { BAOBAB_UPSTREAMS: JSON.stringify([{ model: MODEL, url: upstream.url, kind: 'vllm' }]) };
       if (store === 'PostgreSQL') {
-        postgres = await startPostgres();
+        postgres = await sharedPostgres();
         env.BAOBAB_STORE = await postgres.createDatabase();
       }
       await start();

@@ -2,7 +2,8 @@ import { Client, DatabaseError } from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openStore, type Store } from '../../packages/server/src/adapters/store.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
-import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 import { claimIds, newBatch, newSlices, owned, recordedLine } from './batches.ts';
 import { storedFile } from './files.ts';
 import { account } from './key-fixtures.ts';
@@ -80,7 +81,7 @@ if (postgresMissing !== undefined) console.warn(postgresMissing);
 describe.skipIf(postgresMissing !== undefined)('results of batches in PostgreSQL', () => {
   let server: PostgresServer;
   beforeAll(async () => {
-    server = await startPostgres();
+    server = await sharedPostgres();
   });
   afterAll(() => server.stop());
 

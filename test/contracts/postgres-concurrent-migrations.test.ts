@@ -7,7 +7,8 @@ import { buildIndex } from '../../packages/server/src/adapters/sql/postgres/inde
 import { MIGRATION_LOCK } from '../../packages/server/src/adapters/sql/postgres/migrate.ts';
 import { MIGRATIONS } from '../../packages/server/src/adapters/sql/postgres/migrations/index.ts';
 import type { SchemaMigration } from '../../packages/server/src/adapters/sql/shared/migrator.ts';
-import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 
 /** Migrations as later releases will have them. */
 const LATER: Readonly<Record<string, SchemaMigration>> = {
@@ -31,7 +32,7 @@ const INDEXES_SQL = `select indexdef as definition from pg_indexes where scheman
 const AUDIT_SQL = `select c.oid::int as id, c.relname as name, indisvalid as valid from pg_index join pg_class c on c.oid = indexrelid
   where indrelid = 'audit_log'::regclass order by 2`;
 const WAITING_SQL =
-  "select 1 from pg_stat_activity where query like 'create index concurrently%' and wait_event_type = 'Lock'";
+  "select 1 from pg_stat_activity where datname = current_database() and query like 'create index concurrently%' and wait_event_type = 'Lock'";
 
 const insertSql = (id: string) =>
   `insert into audit_log (id, time_ms, action, via, actor_id, target_kind, target_id, target_name, changes)
@@ -40,7 +41,7 @@ const insertSql = (id: string) =>
 describe.skipIf(postgresMissing !== undefined)('migrations of PostgreSQL that build indexes', () => {
   let server: PostgresServer;
   beforeAll(async () => {
-    server = await startPostgres();
+    server = await sharedPostgres();
   });
   afterAll(() => server.stop());
 
@@ -167,7 +168,8 @@ describe.skipIf(postgresMissing !== undefined)('migrations of PostgreSQL that bu
     const building = abandoned.query('create index concurrently usage_quarters_by_slot_new on usage_quarters (slot)');
     await expect.poll(async () => (await other.query(WAITING_SQL)).rowCount).toBe(1);
     const migrated = migrate(url);
-    const asked = "select 1 from pg_stat_activity where query like '%pg_stat_progress%' and pid <> pg_backend_pid()";
+    const asked =
+      "select 1 from pg_stat_activity where datname = current_database() and query like '%pg_stat_progress%' and pid <> pg_backend_pid()";
     await expect.poll(async () => (await other.query(asked)).rowCount).toBe(1);
     const idOf = async (name: string) => (await other.query('select to_regclass($1)::oid::int as id', [name])).rows;
     const left = await idOf('usage_quarters_by_slot_new');

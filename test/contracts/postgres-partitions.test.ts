@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bucketBounds, bucketIndex } from '../../packages/core/src/domain/usage-window.ts';
 import { createId } from '../../packages/core/src/runtime/ids.ts';
 import { openStore } from '../../packages/server/src/adapters/store.ts';
-import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 import { ledgerRow } from './ledger.ts';
 
 if (postgresMissing !== undefined) console.warn(postgresMissing);
@@ -14,7 +15,7 @@ const monthLabel = (month: number) =>
 describe.skipIf(postgresMissing !== undefined)('the ledger of PostgreSQL', () => {
   let server: PostgresServer;
   beforeAll(async () => {
-    server = await startPostgres();
+    server = await sharedPostgres();
   });
   afterAll(() => server.stop());
 

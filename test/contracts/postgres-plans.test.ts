@@ -8,7 +8,8 @@ import { MIGRATIONS } from '../../packages/server/src/adapters/sql/postgres/migr
 import type { SqlDatabase } from '../../packages/server/src/adapters/sql/shared/database.ts';
 import { createSqlRepositories } from '../../packages/server/src/adapters/sql/shared/repositories.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
-import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 import { type Asker, GROWING, type Grammar, type Recorded, recordHotCalls } from './hot-calls.ts';
 import { account } from './key-fixtures.ts';
 
@@ -58,7 +59,7 @@ const READS_MUCH = /^(usage of all accounts|old requests|requests beyond a limit
 describe.skipIf(postgresMissing)('plans of PostgreSQL', () => {
   let server: PostgresServer;
   beforeAll(async () => {
-    server = await startPostgres();
+    server = await sharedPostgres();
   }, 60_000);
   afterAll(() => server?.stop());
 

@@ -14,7 +14,8 @@ import { auditListQuery } from '../../packages/server/src/adapters/sql/shared/au
 import { INITIAL_MEASURES, runAll } from '../../packages/server/src/adapters/sql/shared/initial-tables.ts';
 import { openStore } from '../../packages/server/src/adapters/store.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
-import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { PASSWORD, type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 import { accessChangesContract } from './access-changes.ts';
 import { auditLogContract } from './audit-log.ts';
 import { backgroundRunsContract } from './background-runs.ts';
@@ -48,7 +49,7 @@ const numbersOf = (row: Record<string, string | number>) =>
 describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   let server: PostgresServer;
   beforeAll(async () => {
-    server = await startPostgres();
+    server = await sharedPostgres();
   });
   afterAll(() => server.stop());
 

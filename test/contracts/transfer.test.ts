@@ -14,7 +14,8 @@ import {
   transfer,
 } from '../../packages/server/src/adapters/transfer/transfer.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
-import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 import { account } from './key-fixtures.ts';
 import { ledgerRow } from './ledger.ts';
 
@@ -29,7 +30,7 @@ const events: Pick<TransferOptions, 'onCopied' | 'blobs' | 'now'> = {
 describe.skipIf(postgresMissing !== undefined)('a copy into PostgreSQL', () => {
   let postgres: PostgresServer;
   beforeAll(async () => {
-    postgres = await startPostgres();
+    postgres = await sharedPostgres();
   });
   afterAll(() => postgres.stop());
 

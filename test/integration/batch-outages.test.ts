@@ -2,7 +2,8 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
-import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 
 const MODEL = 'intfloat/e5-mistral-7b-instruct';
 const LINES = 24;
@@ -20,7 +21,7 @@ describe.skipIf(postgresMissing !== undefined)('a batch whose store goes away', 
   let server: RunningServer;
   let client: Client;
   beforeAll(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startFakeUpstream('openai')]);
+    [postgres, upstream] = await Promise.all([sharedPostgres(), startFakeUpstream('openai')]);
     const store = await postgres.createDatabase();
     server = await startServer({
       env: {

@@ -12,8 +12,9 @@ import { postJson } from '../acceptance/post-json.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { ledgerRow } from '../contracts/ledger.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
-import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { PASSWORD, type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
 import { type S3Server, s3Missing, startS3 } from '../fixtures/s3-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 
 const MAIN = join(import.meta.dirname, '../../packages/server/src/main.ts');
 const EMBEDDING = 'intfloat/e5-mistral-7b-instruct';
@@ -122,7 +123,7 @@ describe.skipIf(missing !== undefined)('baobab migrate', () => {
   let config: string;
   beforeAll(async () => {
     [postgres, s3, upstream, directory] = await Promise.all([
-      startPostgres(),
+      sharedPostgres(),
       startS3(),
       startFakeUpstream('openai', { contextLength: 100_000 }),
       mkdtempDisposable(join(tmpdir(), 'baobab-migrate-')),

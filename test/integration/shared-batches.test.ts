@@ -2,8 +2,9 @@ import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
-import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
 import { type S3Server, s3Missing, startS3 } from '../fixtures/s3-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 
 const MODEL = 'intfloat/e5-mistral-7b-instruct';
 const LINES = 300;
@@ -33,7 +34,7 @@ describe.skipIf(missing !== undefined)('a batch on several servers', () => {
   let upstreams: FakeUpstream[];
   let servers: RunningServer[];
   beforeAll(async () => {
-    [postgres, s3] = await Promise.all([startPostgres(), startS3()]);
+    [postgres, s3] = await Promise.all([sharedPostgres(), startS3()]);
     store = await postgres.createDatabase();
     upstreams = await Promise.all(Array.from({ length: SERVERS }, () => startFakeUpstream('openai')));
     const env = {

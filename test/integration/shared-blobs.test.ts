@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
-import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
 import { type S3Server, s3Missing, startS3 } from '../fixtures/s3-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 
 const missing = postgresMissing ?? s3Missing;
 if (missing !== undefined) console.warn(missing);
@@ -15,7 +16,7 @@ describe.skipIf(missing !== undefined)('two servers with blobs in S3', () => {
   let first: RunningServer;
   let second: RunningServer;
   beforeAll(async () => {
-    [postgres, s3] = await Promise.all([startPostgres(), startS3()]);
+    [postgres, s3] = await Promise.all([sharedPostgres(), startS3()]);
     const env = {
       ...s3.env,
       BAOBAB_STORE: await postgres.createDatabase(),

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { postJson } from '../acceptance/post-json.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, silence, startFakeUpstream } from '../fixtures/fake-upstream.ts';
-import { type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
 import { ownRedisMissing, type RedisServer, startRedis } from '../fixtures/redis-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 
 const MODEL = 'intfloat/e5-mistral-7b-instruct';
 /** Two words, and two tokens that the upstream adds. */
@@ -24,7 +25,7 @@ describe.skipIf(missing !== undefined)('two servers with counters in Redis', () 
   let store: string;
   let servers: RunningServer[];
   beforeAll(async () => {
-    [postgres, redis, upstream] = await Promise.all([startPostgres(), startRedis(), startFakeUpstream('openai')]);
+    [postgres, redis, upstream] = await Promise.all([sharedPostgres(), startRedis(), startFakeUpstream('openai')]);
     store = await postgres.createDatabase();
     const env = {
       BAOBAB_STORE: store,

@@ -8,8 +8,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { baobab } from '../acceptance/command.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { answerJson, type FakeHandler, type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
-import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { PASSWORD, type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
 import { redisMissing, redisUrl } from '../fixtures/redis-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 
 const MODEL = 'intfloat/e5-mistral-7b-instruct';
 const CHAT = 'qwen/qwen3-8b';
@@ -81,7 +82,7 @@ describe.skipIf(missing !== undefined)('several workers on one port', () => {
   let store: string;
   beforeAll(async () => {
     [postgres, redis, upstream, directory] = await Promise.all([
-      startPostgres(),
+      sharedPostgres(),
       redisUrl(),
       startFakeUpstream('openai', { models: ['added-model'] }),
       mkdtempDisposable(join(tmpdir(), 'baobab-workers-')),

@@ -1,11 +1,11 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from '../../integration/http/bed.ts';
-import { describeInBrowser, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, openPage, signIn } from './browser.ts';
 
 const FREE = 'acme/free';
 /** Part of the checkout: it runs here, the others behind upstreams. */
@@ -26,7 +26,6 @@ const ENTRY = [
   '    engine: { driver: remote, task: chat }',
 ];
 
-let browser: Browser;
 let folder: string;
 let chat: FakeUpstream;
 let embedding: FakeUpstream;
@@ -46,17 +45,14 @@ beforeAll(async () => {
   await writeFile(join(folder, 'acme/free.yaml'), ENTRY.join('\n'));
   chat = await startFakeUpstream('vllm');
   embedding = await startFakeUpstream('tei', { dimensions: 1024, contextLength: 8192 });
-  [browser, bed] = await Promise.all([
-    openBrowser(),
-    startHttpBed({
-      catalog_dir: folder,
-      upstreams: [
-        { model: CHAT, url: chat.url, kind: 'vllm' },
-        { model: FREE, url: chat.url, kind: 'vllm' },
-        { model: EMBEDDING, url: embedding.url, kind: 'tei' },
-      ],
-    }),
-  ]);
+  bed = await startHttpBed({
+    catalog_dir: folder,
+    upstreams: [
+      { model: CHAT, url: chat.url, kind: 'vllm' },
+      { model: FREE, url: chat.url, kind: 'vllm' },
+      { model: EMBEDDING, url: embedding.url, kind: 'tei' },
+    ],
+  });
   const created = await bed.post('/v1/admin/accounts', { name: 'Team Mbuyu' });
   team = ((await created.json()) as { id: string }).id;
   const key = await bed.post('/v1/admin/keys', { account: team, name: 'member', monthly_budget_usd: 5 });
@@ -93,7 +89,6 @@ beforeAll(async () => {
   }
 });
 afterAll(async () => {
-  await browser.close();
   await bed[Symbol.asyncDispose]();
   await Promise.all([chat.close(), embedding.close()]);
   await rm(folder, { recursive: true, force: true });
@@ -161,7 +156,7 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
   };
 
   it('adds up tiles, charts and their tables on the overview', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, bed.address, key(), path('/'));
     const { totals } = await report('');
@@ -198,7 +193,7 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
   });
 
   it('shows each group of the usage with the totals of the API', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, bed.address, key(), path('/usage', 'range=7d'));
     const groups = account() === '*' ? ['model', 'key', 'region', 'account'] : ['model', 'key', 'region'];
@@ -233,7 +228,7 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
   });
 
   it('lists what the API lists, to the last row', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     const operator = account() !== undefined;
     const one = account() === '*' ? undefined : account();
@@ -288,7 +283,7 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
 
 describeInBrowser('times', () => {
   it('are those of the browser, or of the zone that was chosen last, also in sheets', async () => {
-    await using opened = await openPage(browser, { timezoneId: 'Africa/Nairobi' });
+    await using opened = await openPage({ timezoneId: 'Africa/Nairobi' });
     const { page } = opened;
     await signIn(page, bed.address, KEY, '/requests');
     await page.getByRole('columnheader', { name: 'Time (Africa/Nairobi)' }).waitFor();
@@ -315,7 +310,7 @@ describeInBrowser('times', () => {
 
 describeInBrowser('a request that failed', () => {
   it('says what the client was told', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, bed.address, member, '/requests?status=4xx');
     await page.locator('tbody .row-button').first().click();
@@ -327,7 +322,7 @@ describeInBrowser('a request that failed', () => {
 
 describeInBrowser('a key', () => {
   it('is renamed, given other rights, and shows the limits that hold', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     const made = await bed.post('/v1/admin/keys', { account: team, name: 'old name' });
     const { id } = (await made.json()) as { id: string };
@@ -348,7 +343,7 @@ describeInBrowser('a key', () => {
 
 describeInBrowser('a model that runs a request', () => {
   it('is unloaded after a question, and says what it waits for', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     let status = 'ready';
     const running = (engine: { model: string }) =>
@@ -376,7 +371,7 @@ describeInBrowser('a model that runs a request', () => {
   });
 
   it('says why weights could not be fetched', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     const { data } = await json<{ data: { model: string; weights: { status: string } | null }[] }>('/v1/admin/engines');
     // There is no network.
@@ -390,7 +385,7 @@ describeInBrowser('a model that runs a request', () => {
 
 describeInBrowser('the playground', () => {
   it('sends with Enter on request, and keeps the model that was chosen', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, bed.address, KEY, '/playground');
     await page.getByText('Requests are billed to account default.').waitFor();
@@ -409,7 +404,7 @@ describeInBrowser('the playground', () => {
 
 describeInBrowser('an operator with another account chosen', () => {
   it('uploads, chats and is told whose bill it is', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, bed.address, KEY);
     await page.getByRole('button', { name: /^Account: All accounts/ }).click();

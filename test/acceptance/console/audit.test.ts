@@ -1,9 +1,7 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openPage, signIn } from './browser.ts';
 
-let browser: Browser;
 let account: SharedAccount;
 let accountId: string;
 let leader: { id: string; secret: string };
@@ -20,18 +18,17 @@ async function send<T>(path: string, key: string, body?: object): Promise<T> {
 }
 
 beforeAll(async () => {
-  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+  account = await openAccount();
   ({ account_id: accountId } = await send<{ account_id: string }>('keys/me', account.apiKey));
   const scopes = ['keys', 'chat'];
   leader = await send('admin/keys', account.adminKey, { account: accountId, name: 'audited leader', scopes });
   made = await send('keys', leader.secret, { name: 'audited child', scopes: ['chat'] });
   await send(`keys/${made.id}`, leader.secret, { rpm: 60 });
 });
-afterAll(() => browser.close());
 
 describeInBrowser('the audit log', () => {
   it('shows an operator who changed what, also what was changed in the console a moment ago', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.adminKey, `/keys?account=${accountId}&key=${made.id}`);
     const key = page.getByRole('dialog', { name: 'audited child' });
@@ -61,7 +58,7 @@ describeInBrowser('the audit log', () => {
   });
 
   it('shows a member with the scope keys its own account, and not which operator changed it', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, leader.secret, '/audit');
     const row = page.locator('tbody tr', { hasText: 'audited leader' }).last();
@@ -73,7 +70,7 @@ describeInBrowser('the audit log', () => {
   });
 
   it('is no page for other members', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey);
     expect(await page.getByRole('link', { name: 'Audit log' }).count()).toBe(0);

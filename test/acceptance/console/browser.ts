@@ -1,13 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { describe, expect, inject } from 'vitest';
 import { skippedBecause } from '../../fixtures/required-parts.ts';
 
-export { openBrowser } from './chromium.ts';
-
-const found = inject('missingBrowser');
-const missing = skippedBecause('chromium', found === '' ? undefined : found);
+const shared = inject('sharedBrowser');
+const missing = skippedBecause('chromium', 'missing' in shared ? shared.missing : undefined);
 if (missing !== undefined) console.warn(`Browser tests are skipped: there is no Chromium (${missing}).`);
 
 /** `describe`, skipped where no browser can be had. */
@@ -19,8 +17,12 @@ export interface OpenPage extends AsyncDisposable {
   errors: string[];
 }
 
-export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<OpenPage> {
-  const context = await browser.newContext({
+let browser: Promise<Browser> | undefined;
+
+/** A page with a profile of its own, in the browser that all files share. */
+export async function openPage(options: BrowserContextOptions = {}): Promise<OpenPage> {
+  browser ??= chromium.connect('endpoint' in shared ? shared.endpoint : '');
+  const context = await (await browser).newContext({
     reducedMotion: 'reduce',
     viewport: { width: 1440, height: 900 },
     timezoneId: 'UTC',

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Browser, chromium } from 'playwright-core';
+import { type Browser, type BrowserServer, chromium, type LaunchOptions } from 'playwright-core';
 
 const INSTALLED = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const FLAGS = [
@@ -39,28 +39,18 @@ async function unpacked(): Promise<string> {
   }
 }
 
-/** The machine's own Chromium, or the one of the npm package. */
-async function executable(): Promise<{ path: string; flags: string[] }> {
+/** The machine's own Chromium, or the one of the npm package, which has one for Linux on x64 only. */
+async function launchOptions(): Promise<LaunchOptions> {
   const found = INSTALLED.find((path) => existsSync(path));
-  if (found !== undefined) return { path: found, flags: FLAGS };
+  if (found !== undefined) return { executablePath: found, args: FLAGS };
   const { default: packaged } = await import('@sparticuz/chromium');
   // One process for all is meant for functions in a cloud: there the browser ends with the first page that is closed.
   const flags = packaged.args.filter((flag) => flag !== '--single-process');
-  return { path: join(await unpacked(), 'chromium'), flags: [...flags, ...FLAGS] };
+  return { executablePath: join(await unpacked(), 'chromium'), args: [...flags, ...FLAGS] };
 }
 
-export async function openBrowser(moreFlags: readonly string[] = []): Promise<Browser> {
-  const { path, flags } = await executable();
-  return chromium.launch({ executablePath: path, args: [...flags, ...moreFlags] });
-}
+export const openBrowser = async (): Promise<Browser> => chromium.launch(await launchOptions());
 
-/** Why no browser can be started here. The package has one for Linux on x64 only. */
-export async function missingBrowser(): Promise<string | undefined> {
-  if (INSTALLED.some((path) => existsSync(path))) return undefined;
-  try {
-    await (await openBrowser()).close();
-    return undefined;
-  } catch (error) {
-    return (error as Error).message.split('\n', 1)[0];
-  }
-}
+/** A browser that other processes can connect to. */
+export const startBrowser = async (): Promise<BrowserServer> =>
+  chromium.launchServer({ ...(await launchOptions()), host: '127.0.0.1' });

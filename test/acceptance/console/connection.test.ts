@@ -1,16 +1,13 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openPage, signIn } from './browser.ts';
 
-let browser: Browser;
 let account: SharedAccount;
 beforeAll(async () => {
-  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+  account = await openAccount();
 });
-afterAll(() => browser.close());
 
 /** Passes connections on to the server until it is cut. */
 async function openCable(target: string) {
@@ -52,7 +49,7 @@ async function openCable(target: string) {
 describeInBrowser('a lost connection', () => {
   it('shows a banner and recovers by itself', async () => {
     const cable = await openCable(account.address);
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, cable.address, account.apiKey);
     // Live values come over the stream that is going to break.
@@ -72,7 +69,7 @@ describeInBrowser('a lost connection', () => {
 
 describeInBrowser('a page whose script cannot be loaded', () => {
   it('is loaded again once for each retry', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey);
     const usageScript = '**/console/assets/usage-*.js';

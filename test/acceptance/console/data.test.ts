@@ -1,14 +1,12 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openPage, signIn } from './browser.ts';
 
 const MODEL = 'baobab/embed-multilingual';
 
-let browser: Browser;
 let account: SharedAccount;
 beforeAll(async () => {
-  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+  account = await openAccount();
   for (const input of ['One', 'Two', 'Three']) {
     const response = await fetch(`${account.address}/v1/embeddings`, {
       method: 'POST',
@@ -18,14 +16,13 @@ beforeAll(async () => {
     expect(response.status).toBe(200);
   }
 });
-afterAll(() => browser.close());
 
 const line = (id: string, body: object) =>
   JSON.stringify({ custom_id: id, method: 'POST', url: '/v1/embeddings', body });
 
 describeInBrowser('requests', () => {
   it('are cards on a phone, with everything in sight', async () => {
-    await using opened = await openPage(browser, { viewport: { width: 390, height: 844 } });
+    await using opened = await openPage({ viewport: { width: 390, height: 844 } });
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/requests');
     const card = page.locator('tbody tr').filter({ hasText: MODEL }).first();
@@ -43,7 +40,7 @@ describeInBrowser('requests', () => {
 
 describeInBrowser('usage', () => {
   it('shows the same numbers as the API and keeps the view in the address', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/usage');
     await page.locator('.headline').waitFor();
@@ -66,7 +63,7 @@ describeInBrowser('usage', () => {
   });
 
   it('asks the server once for each view', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     const asked: string[] = [];
     page.on('request', (request) => {
@@ -91,7 +88,7 @@ describeInBrowser('usage', () => {
   });
 
   it('zooms into a chart by dragging, and out again', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/usage?range=30d');
     const plot = page.locator('.chart-plot .u-over');
@@ -117,7 +114,7 @@ describeInBrowser('usage', () => {
   });
 
   it('exports CSV', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/usage');
     const [download] = await Promise.all([
@@ -134,7 +131,7 @@ describeInBrowser('usage', () => {
 
 describeInBrowser('files and batches', () => {
   it('uploads a file, runs it as a batch, follows it and reads what failed', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/files');
     const content = [
@@ -177,7 +174,7 @@ describeInBrowser('files and batches', () => {
   });
 
   it('uploads a file that is dropped, and deletes it after a question', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/files');
     const dropped = await page.evaluateHandle(`(() => {
@@ -195,7 +192,7 @@ describeInBrowser('files and batches', () => {
 
 describeInBrowser('accounts', () => {
   it('show no spend before it is known', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     await page.route('**/v1/usage?*', async (route) => {
@@ -213,7 +210,7 @@ describeInBrowser('accounts', () => {
 
 describeInBrowser('models', () => {
   it('are filtered, described and loaded', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.adminKey, '/models?modality=embedding');
     await page.getByRole('button', { name: MODEL, exact: true }).click();

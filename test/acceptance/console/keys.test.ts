@@ -1,21 +1,18 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openPage, signIn } from './browser.ts';
 
-let browser: Browser;
 let account: SharedAccount;
 beforeAll(async () => {
-  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+  account = await openAccount();
 });
-afterAll(() => browser.close());
 
 const ownKey = (secret: string) =>
   fetch(`${account.address}/v1/keys/me`, { headers: { authorization: `Bearer ${secret}` } });
 
 describeInBrowser('keys', () => {
   it('are created with rights and limits, shown once, changed, rotated and revoked', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     const name = `robot-${Date.now()}`;
     await signIn(page, account.address, account.adminKey, '/keys');
@@ -80,7 +77,7 @@ describeInBrowser('keys', () => {
       body: JSON.stringify({ account: 'default', name: `notebook of the research team in Nairobi ${Date.now()}` }),
     });
     expect(created.status).toBe(200);
-    await using opened = await openPage(browser, { viewport: { width: 390, height: 844 } });
+    await using opened = await openPage({ viewport: { width: 390, height: 844 } });
     const { page } = opened;
     await signIn(page, account.address, account.adminKey, '/keys');
     await page.getByRole('button', { name: 'notebook of the research team' }).first().waitFor();
@@ -89,7 +86,7 @@ describeInBrowser('keys', () => {
   });
 
   it('say at the field what the server refuses', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.adminKey, '/keys?new=key');
     const form = page.getByRole('dialog', { name: 'Create a key' });
@@ -112,7 +109,7 @@ describeInBrowser('keys', () => {
 
 describeInBrowser('a new key', () => {
   it('is created for models that are not here yet, with a warning', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.adminKey, '/keys?new=key');
     const form = page.getByRole('dialog', { name: 'Create a key' });
@@ -131,7 +128,7 @@ describeInBrowser('a new key', () => {
 
 describeInBrowser('accounts', () => {
   it('are created, limited, suspended with an undo, and deleted', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page, errors } = opened;
     const name = `team-${Date.now()}`;
     await signIn(page, account.address, account.adminKey, '/accounts');

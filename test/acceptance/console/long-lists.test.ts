@@ -1,14 +1,12 @@
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { describeInBrowser, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, openPage, signIn } from './browser.ts';
 
-let browser: Browser;
 let account: SharedAccount;
 beforeAll(async () => {
-  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+  account = await openAccount();
 });
-afterAll(() => browser.close());
 
 const seconds = Math.floor(Date.now() / 1000);
 
@@ -56,7 +54,7 @@ const numbers = (count: number) => Array.from({ length: count }, (_, index) => i
 
 describeInBrowser('a list of many', () => {
   it('files has all of them, and says how many they are', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await serveList(page, '/v1/files', numbers(2_345).map(fileOf));
     await signIn(page, account.address, account.apiKey, '/files');
@@ -66,7 +64,7 @@ describeInBrowser('a list of many', () => {
   });
 
   it('batches grows at its end', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await serveList(page, '/v1/batches', numbers(230).map(batchOf));
     await signIn(page, account.address, account.apiKey, '/batches');
@@ -80,7 +78,7 @@ describeInBrowser('a list of many', () => {
   });
 
   it('files offers each as the input of a batch', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await serveList(page, '/v1/files', numbers(1_150).map(fileOf));
     await signIn(page, account.address, account.apiKey, '/batches?new=batch');
@@ -91,7 +89,7 @@ describeInBrowser('a list of many', () => {
 
 describeInBrowser('a batch', () => {
   it('is shown by its address also when it is not in the list that is loaded', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await serveList(page, '/v1/batches', numbers(230).map(batchOf));
     await page.route(
@@ -105,7 +103,7 @@ describeInBrowser('a batch', () => {
 
 describeInBrowser('an address with values that do not exist', () => {
   it('shows the usage page with its first metric', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page, errors } = opened;
     await signIn(page, account.address, account.apiKey, '/usage?metric=x');
     expect(await page.getByLabel('Metric').inputValue()).toBe('cost');

@@ -1,11 +1,9 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openPage, signIn } from './browser.ts';
 
 const MODEL = 'baobab/embed-multilingual';
 
-let browser: Browser;
 let account: SharedAccount;
 /** The account that must not be seen. */
 let other: SharedAccount;
@@ -22,13 +20,12 @@ const post = (path: string, key: string, body: object = {}) =>
   });
 
 beforeAll(async () => {
-  [browser, account, other] = await Promise.all([openBrowser(), openAccount(), openAccount()]);
+  [account, other] = await Promise.all([openAccount(), openAccount()]);
   otherKey = (await (await get('keys/me', other.apiKey)).json()) as typeof otherKey;
   const embedded = await post('embeddings', other.apiKey, { model: MODEL, input: 'of another account' });
   otherRequest = embedded.headers.get('x-request-id') ?? '';
   await post('embeddings', account.apiKey, { model: MODEL, input: 'own' });
 });
-afterAll(() => browser.close());
 
 async function keyWith(scopes: string[], rights: object = {}): Promise<string> {
   const { account_id: id } = (await (await get('keys/me', account.apiKey)).json()) as { account_id: string };
@@ -38,7 +35,7 @@ async function keyWith(scopes: string[], rights: object = {}): Promise<string> {
 
 describeInBrowser('a member', () => {
   it('sees nothing of another account on any page, also when the address asks for it', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     const bodies: Promise<string>[] = [];
     page.on('response', (response) => {
@@ -85,7 +82,7 @@ describeInBrowser('a member', () => {
   });
 
   it('sees only the pages for its scopes, and starts at the first of them', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     const refused: string[] = [];
     page.on('response', (response) => {
@@ -108,7 +105,7 @@ describeInBrowser('a member', () => {
 
   it('with the scope for keys makes a key with no more rights than its own', async () => {
     const leader = await keyWith(['embeddings', 'usage', 'models', 'keys']);
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, leader, '/keys');
     await page.getByRole('button', { name: 'leader', exact: true }).first().waitFor();
@@ -128,7 +125,7 @@ describeInBrowser('a member', () => {
   });
 
   it('with a key of low priority learns that it cannot make an interactive one', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     const secret = await keyWith(['keys', 'chat', 'models'], { priority: 'low' });
     await signIn(page, account.address, secret, '/keys');

@@ -1,13 +1,12 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startFakeHub } from '../../../packages/server/src/models/testing/fake-hub.ts';
 import { baobabJson } from '../command.ts';
 import { openAccount } from '../shared-account.ts';
 import { type RunningServer, startServer } from '../start-server.ts';
-import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openPage, signIn } from './browser.ts';
 
 const CHAT = 'huggingfacetb/smollm2-135m-instruct';
 const SHIPPED = join(import.meta.dirname, '../../../models/embed-multilingual/2026-11-20');
@@ -48,7 +47,6 @@ const AWAY = [
   '    engine: { driver: remote, task: chat }',
 ];
 
-let browser: Browser;
 let hub: Awaited<ReturnType<typeof startFakeHub>>;
 let folder: string;
 let server: RunningServer;
@@ -74,10 +72,9 @@ async function startOwnServer(): Promise<RunningServer> {
 }
 
 beforeAll(async () => {
-  [browser, server] = await Promise.all([openBrowser(), startOwnServer()]);
+  server = await startOwnServer();
 });
 afterAll(async () => {
-  await browser.close();
   await server[Symbol.asyncDispose]();
   await hub.close();
   await rm(folder, { recursive: true, force: true });
@@ -92,7 +89,7 @@ async function modelStatus(): Promise<string | undefined> {
 
 describeInBrowser('operations', () => {
   it('fetch weights with live progress, load a model and unload it', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, server.address, server.apiKey, `/models?model=${REPO}`);
     const sheet = page.getByRole('dialog', { name: REPO });
@@ -111,7 +108,7 @@ describeInBrowser('operations', () => {
   });
 
   it('show the state of a model in the same way everywhere', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, server.address, server.apiKey, '/models');
     const broken = page.locator('.badge-bad', { hasText: 'Unavailable' });
@@ -131,7 +128,7 @@ describeInBrowser('operations', () => {
   });
 
   it('deprecate a model with the notice of 90 days', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, server.address, server.apiKey, `/models?model=${REPO}`);
     await page.getByRole('dialog', { name: REPO }).getByRole('button', { name: 'Deprecate' }).click();
@@ -177,7 +174,7 @@ describeInBrowser('operations', () => {
       endpoint: '/v1/chat/completions',
       completion_window: '24h',
     });
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, `/batches?batch=${id}`);
     const sheet = page.getByRole('dialog', { name: 'Batch', exact: true });

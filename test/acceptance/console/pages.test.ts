@@ -1,4 +1,4 @@
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
 import {
@@ -6,7 +6,6 @@ import {
   expectAccessible,
   expectGoodEverywhere,
   type OpenPage,
-  openBrowser,
   openPage,
   signIn,
 } from './browser.ts';
@@ -33,10 +32,9 @@ const PAGES = [
   ['Accounts', '/accounts?new=account'],
 ] as const;
 
-let browser: Browser;
 let account: SharedAccount;
 beforeAll(async () => {
-  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+  account = await openAccount();
   // Something to show: a request that worked and one that did not.
   for (const model of ['baobab/embed-multilingual', 'nobody/nothing']) {
     await fetch(`${account.address}/v1/embeddings`, {
@@ -46,7 +44,6 @@ beforeAll(async () => {
     });
   }
 });
-afterAll(() => browser.close());
 
 /** A page is there when its heading is, and nothing is loading any more. */
 async function settle(page: Page, title: string): Promise<void> {
@@ -57,7 +54,7 @@ async function settle(page: Page, title: string): Promise<void> {
 describeInBrowser('every page', () => {
   let opened: OpenPage;
   beforeAll(async () => {
-    opened = await openPage(browser);
+    opened = await openPage();
     await signIn(opened.page, account.address, account.adminKey);
   });
   afterAll(() => opened[Symbol.asyncDispose]());
@@ -73,7 +70,7 @@ describeInBrowser('every page', () => {
   });
 
   it('also that for signing in', async () => {
-    await using signedOut = await openPage(browser);
+    await using signedOut = await openPage();
     await signedOut.page.goto(`${account.address}/console`);
     await signedOut.page.getByLabel('API key').waitFor();
     await expectGoodEverywhere(signedOut.page);
@@ -82,7 +79,7 @@ describeInBrowser('every page', () => {
 
 describeInBrowser('with the keyboard alone', () => {
   it('finds a page, shows shortcuts, goes to pages and switches the theme', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.adminKey);
     await page.keyboard.press('Control+k');
@@ -108,7 +105,7 @@ describeInBrowser('with the keyboard alone', () => {
   });
 
   it('opens a request by its id', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.adminKey, '/requests');
     const first = page.locator('tbody .row-button').first();
@@ -128,7 +125,7 @@ describeInBrowser('with the keyboard alone', () => {
 
 describeInBrowser('on a phone', () => {
   it('has a drawer with all pages', async () => {
-    await using opened = await openPage(browser, { viewport: { width: 390, height: 844 } });
+    await using opened = await openPage({ viewport: { width: 390, height: 844 } });
     const { page } = opened;
     await signIn(page, account.address, account.adminKey);
     await page.getByRole('button', { name: 'Menu' }).click();

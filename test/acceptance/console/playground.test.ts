@@ -1,18 +1,15 @@
 import { join } from 'node:path';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openPage, signIn } from './browser.ts';
 
 const CHAT = 'huggingfacetb/smollm2-135m-instruct';
 const AUDIO = join(import.meta.dirname, '../../fixtures/audio');
 
-let browser: Browser;
 let account: SharedAccount;
 beforeAll(async () => {
-  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+  account = await openAccount();
 });
-afterAll(() => browser.close());
 
 const usage = async () => {
   const response = await fetch(`${account.address}/v1/usage?start=2020-01-01`, {
@@ -23,7 +20,7 @@ const usage = async () => {
 
 describeInBrowser('the playground', () => {
   it('streams a chat, shows what it took and keeps it over a reload', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
     expect((await usage()).requests).toBe(0);
@@ -51,7 +48,7 @@ describeInBrowser('the playground', () => {
   });
 
   it('stops an answer, also on the server', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
     await page.getByLabel('Max output tokens').fill('1500');
@@ -66,7 +63,7 @@ describeInBrowser('the playground', () => {
   });
 
   it('compares two models side by side', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}&with=${CHAT}`);
     await page.getByLabel('Max output tokens').fill('8');
@@ -77,7 +74,7 @@ describeInBrowser('the playground', () => {
   });
 
   it('points at broken JSON in tools before anything is sent', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
     await page.getByLabel('Tools').fill('[{]');
@@ -87,7 +84,7 @@ describeInBrowser('the playground', () => {
   });
 
   it('follows a JSON schema', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
     await page.getByLabel('Response format').selectOption('json_schema');
@@ -111,7 +108,7 @@ describeInBrowser('the playground', () => {
       [false, 'Ctrl ↵'],
       [true, undefined],
     ] as const) {
-      await using opened = await openPage(browser, {
+      await using opened = await openPage({
         hasTouch,
         isMobile: hasTouch,
         viewport: { width: 390, height: 844 },
@@ -124,7 +121,7 @@ describeInBrowser('the playground', () => {
   });
 
   it('shows calls of tools and sends their results', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, `/playground?model=${CHAT}`);
     await page.getByRole('button', { name: 'Insert an example' }).click();
@@ -157,7 +154,7 @@ describeInBrowser('the playground', () => {
   });
 
   it('records the microphone and transcribes it', async () => {
-    await using opened = await openPage(browser, { permissions: ['microphone'] });
+    await using opened = await openPage({ permissions: ['microphone'] });
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/playground?mode=audio&model=openai/whisper-tiny');
     await page.getByRole('button', { name: 'Record' }).click();
@@ -177,7 +174,7 @@ describeInBrowser('the playground', () => {
   });
 
   it('shows how similar texts are', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/playground?mode=embedding&model=baobab/embed-multilingual');
     await page.getByLabel('Texts').fill('A tree\nA tree\nInterest rates');
@@ -192,7 +189,7 @@ describeInBrowser('the playground', () => {
   });
 
   it('orders documents by relevance', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/playground?mode=rerank&model=baobab/rerank-small');
     await page.getByLabel('Query').fill('What is the capital of Kenya?');
@@ -204,7 +201,7 @@ describeInBrowser('the playground', () => {
   });
 
   it('transcribes a file with a waveform and words that can be played', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/playground?mode=audio&model=openai/whisper-tiny');
     await page.locator('input[type=file]').setInputFiles(join(AUDIO, 'apples.wav'));

@@ -1,18 +1,15 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openPage, signIn } from './browser.ts';
 
-let browser: Browser;
 let account: SharedAccount;
 beforeAll(async () => {
-  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+  account = await openAccount();
 });
-afterAll(() => browser.close());
 
 describeInBrowser('the API reference', () => {
   it('is accessible and sends requests as the person who is signed in', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey);
     await page.goto(`${account.address}/docs`);

@@ -1,14 +1,11 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
-import { describeInBrowser, expectAccessible, openBrowser, openPage, signIn } from './browser.ts';
+import { describeInBrowser, expectAccessible, openPage, signIn } from './browser.ts';
 
-let browser: Browser;
 let account: SharedAccount;
 beforeAll(async () => {
-  [browser, account] = await Promise.all([openBrowser(), openAccount()]);
+  account = await openAccount();
 });
-afterAll(() => browser.close());
 
 const admin = (path: string, body?: object) =>
   fetch(`${account.address}/v1/admin/${path}`, {
@@ -19,7 +16,7 @@ const admin = (path: string, body?: object) =>
 
 describeInBrowser('signing in', () => {
   it('refuses a wrong key and says what to check', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await page.goto(`${account.address}/console`);
     await page.getByLabel('API key').fill('bao_wrong');
@@ -29,7 +26,7 @@ describeInBrowser('signing in', () => {
   });
 
   it('keeps neither the key nor the session where scripts can read them', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey);
     expect(page.url()).not.toContain(account.apiKey);
@@ -40,7 +37,7 @@ describeInBrowser('signing in', () => {
   });
 
   it('signs out, and the session does not come back', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey);
     await page.getByRole('button', { name: 'Sign out' }).click();
@@ -50,7 +47,7 @@ describeInBrowser('signing in', () => {
   });
 
   it('opens the address that was asked for', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/usage?metric=requests&range=90d');
     await page.getByRole('heading', { name: 'Usage' }).waitFor();
@@ -58,7 +55,7 @@ describeInBrowser('signing in', () => {
   });
 
   it('hides the pages of operators from members', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey);
     expect(await page.getByRole('link', { name: 'Usage' }).count()).toBe(1);
@@ -72,14 +69,14 @@ describeInBrowser('signing in', () => {
   });
 
   it('says when the model of a link is gone', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     await signIn(page, account.address, account.apiKey, '/models?model=acme/gone');
     await page.getByRole('dialog', { name: 'acme/gone' }).getByText('No such model').waitFor();
   });
 
   it('draws icons of buttons on empty pages like those elsewhere', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     const own = await openAccount();
     await signIn(page, own.address, own.apiKey, '/batches');
@@ -95,7 +92,7 @@ describeInBrowser('signing in', () => {
   });
 
   it('ends by the live stream when the key is revoked', async () => {
-    await using opened = await openPage(browser);
+    await using opened = await openPage();
     const { page } = opened;
     const own = await openAccount();
     await signIn(page, own.address, own.apiKey);
