@@ -8,11 +8,12 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MIGRATION_LOCK } from '../../packages/server/src/adapters/sql/postgres/migrate.ts';
 import { baobab } from '../acceptance/command.ts';
-import { postJson } from '../acceptance/post-json.ts';
-import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
-import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
+import { type PostOptions, postJson } from '../acceptance/post-json.ts';
+import { type RunningServer, startServer } from '../acceptance/start-server.ts';
+import { startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { freePort } from '../fixtures/free-port.ts';
-import { PASSWORD, type PostgresServer, postgresMissing, startPostgres } from '../fixtures/postgres-server.ts';
+import { PASSWORD, type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 
 const MODEL = 'intfloat/e5-mistral-7b-instruct';
 const LANES = 6;
@@ -22,40 +23,25 @@ const WORDS_OF_KEYED = 50;
 
 if (postgresMissing !== undefined) console.warn(postgresMissing);
 
-const embed = (server: RunningServer, words: number, options: { secret?: string; key?: string } = {}) =>
-  postJson(
-    server,
-    '/v1/embeddings',
-    { model: MODEL, input: Array.from({ length: words }, () => 'w').join(' ') },
-    options,
-  );
-
-/** Repeats a request until it has the awaited status. Returns the milliseconds that took. */
-async function timeUntil(awaited: number, server: RunningServer, secret: string): Promise<number> {
-  const start = performance.now();
-  await expect.poll(async () => (await embed(server, 1, { secret })).status, { interval: 10 }).toBe(awaited);
-  return performance.now() - start;
-}
-
 interface BilledRow {
   billing_id: string;
   request_id: string;
   prompt_tokens: string;
 }
 
-describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', () => {
+describe.skipIf(postgresMissing !== undefined)('servers on one PostgreSQL', () => {
+  const running = new AsyncDisposableStack();
   let postgres: PostgresServer;
-  let upstream: FakeUpstream;
+  let store: string;
+  let directory: string;
+  let servers: [RunningServer, RunningServer, RunningServer];
+  let firstKeys: readonly string[];
   beforeAll(async () => {
-    [postgres, upstream] = await Promise.all([
-      startPostgres(),
-      startFakeUpstream('openai', { firstByteDelayMs: 5, contextLength: 100_000 }),
-    ]);
-  });
-  afterAll(() => Promise.all([postgres.stop(), upstream.close()]));
-
-  async function startTwo(directory: string): Promise<{ store: string; servers: [RunningServer, RunningServer] }> {
-    const store = await postgres.createDatabase();
+    postgres = running.adopt(await sharedPostgres(), (started) => started.stop());
+    const upstream = await startFakeUpstream('openai', { firstByteDelayMs: 5, contextLength: 100_000 });
+    running.defer(() => upstream.close());
+    store = await postgres.createDatabase();
+    directory = running.use(await mkdtempDisposable(join(tmpdir(), 'baobab-shared-'))).path;
     const config = join(directory, 'shared.yaml');
     await writeFile(
       config,
@@ -66,11 +52,33 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
       ].join('\n'),
     );
     // At the same time, on an empty database.
-    const start = () => startServer({ env: { BAOBAB_STORE: store }, args: ['--config', config] });
-    return { store, servers: await Promise.all([start(), start()]) };
+    const start = async () =>
+      running.use(
+        await startServer({ env: { BAOBAB_STORE: store, BAOBAB_FIRST_KEY: '' }, args: ['--config', config] }),
+      );
+    servers = await Promise.all([start(), start(), start()]);
+    firstKeys = servers.flatMap((server) => server.output().match(/bao_sk_\w+/) ?? []);
+  });
+  afterAll(() => running.disposeAsync());
+
+  const post = (server: RunningServer, path: string, body: unknown, options: PostOptions = {}) =>
+    postJson(server, path, body, { secret: firstKeys[0] as string, ...options });
+  const embed = (server: RunningServer, words: number, options: PostOptions = {}) =>
+    post(
+      server,
+      '/v1/embeddings',
+      { model: MODEL, input: Array.from({ length: words }, () => 'w').join(' ') },
+      options,
+    );
+
+  /** Repeats a request until it has the awaited status. Returns the milliseconds that took. */
+  async function timeUntil(awaited: number, server: RunningServer, secret: string): Promise<number> {
+    const start = performance.now();
+    await expect.poll(async () => (await embed(server, 1, { secret })).status, { interval: 10 }).toBe(awaited);
+    return performance.now() - start;
   }
 
-  async function billed(store: string): Promise<BilledRow[]> {
+  async function billed(): Promise<BilledRow[]> {
     const client = new Client(store);
     await client.connect();
     const { rows } = await client
@@ -79,18 +87,23 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
     return rows;
   }
 
+  it('make one first key when they start at the same time', async () => {
+    expect(firstKeys).toHaveLength(1);
+    for (const { address } of servers) {
+      const keys = await fetch(`${address}/v1/admin/keys`, { headers: { authorization: `Bearer ${firstKeys[0]}` } });
+      expect(await keys.json()).toMatchObject({ data: [{ name: 'first key' }] });
+    }
+  });
+
   it('change keys for each other within a second', async () => {
-    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-shared-'));
-    const { servers } = await startTwo(directory.path);
-    await using first = servers[0];
-    await using second = servers[1];
+    const [first, second] = servers;
     const turns: { createdMs: number; revokedMs: number }[] = [];
     // A busy machine may delay single turns.
     for (let turn = 0; turn < 5; turn += 1) {
-      const created = await postJson(first, '/v1/admin/keys', { account: 'default', name: `key ${turn}` });
+      const created = await post(first, '/v1/admin/keys', { account: 'default', name: `key ${turn}` });
       const { id, secret } = (await created.json()) as { id: string; secret: string };
       const createdMs = await timeUntil(200, second, secret);
-      expect((await postJson(first, `/v1/admin/keys/${id}/revoke`, {})).status).toBe(200);
+      expect((await post(first, `/v1/admin/keys/${id}/revoke`, {})).status).toBe(200);
       turns.push({ createdMs, revokedMs: await timeUntil(403, second, secret) });
     }
     expect(Math.min(...turns.map(({ createdMs }) => createdMs))).toBeLessThan(1_000);
@@ -98,35 +111,16 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
     for (const server of servers) expect(server.output()).not.toContain(PASSWORD);
   });
 
-  it('make one first key when they start at the same time', async () => {
-    const store = await postgres.createDatabase();
-    await using starting = new AsyncDisposableStack();
-    const servers = await Promise.all(
-      Array.from({ length: 4 }, async () =>
-        starting.use(await startServer({ env: { BAOBAB_STORE: store, BAOBAB_FIRST_KEY: '' } })),
-      ),
-    );
-    const secrets = servers.flatMap((server) => server.output().match(/bao_sk_\w+/) ?? []);
-    expect(secrets).toHaveLength(1);
-    for (const server of servers) {
-      const keys = await fetch(`${server.address}/v1/admin/keys`, {
-        headers: { authorization: `Bearer ${secrets[0]}` },
-      });
-      expect(await keys.json()).toMatchObject({ data: [{ name: 'first key' }] });
-    }
-  });
-
   it('make no key when the port is taken while they start', async () => {
     const url = await postgres.createDatabase();
-    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-shared-'));
     const observer = new Client(url);
     await observer.connect();
     // The server checks the port, then asks for this lock until it gets it.
     await observer.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
     const port = await freePort();
-    const failed = baobab(directory.path, ['serve', '--port', `${port}`], { BAOBAB_STORE: url });
+    const failed = baobab(directory, ['serve', '--port', `${port}`], { BAOBAB_STORE: url });
     const waits =
-      "select 1 from pg_stat_activity where query like '%pg_try_advisory_lock%' and pid <> pg_backend_pid()";
+      "select 1 from pg_stat_activity where datname = current_database() and query like '%pg_try_advisory_lock%' and pid <> pg_backend_pid()";
     await expect.poll(async () => (await observer.query(waits)).rowCount).toBe(1);
     const taken = createServer().listen(port, '127.0.0.1');
     await once(taken, 'listening');
@@ -142,25 +136,20 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
   });
 
   it('replay large answers of each other', async () => {
-    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-shared-'));
-    const { servers } = await startTwo(directory.path);
-    await using first = servers[0];
-    await using second = servers[1];
+    const [first, second] = servers;
     const body = { model: MODEL, input: Array.from({ length: 2_000 }, (_, index) => `text ${index}`) };
     const key = randomUUID();
-    const answer = await postJson(first, '/v1/embeddings', body, { key });
+    const answer = await post(first, '/v1/embeddings', body, { key });
     const text = await answer.text();
     expect([answer.status, text.length > 150_000]).toEqual([200, true]);
-    const replay = await postJson(second, '/v1/embeddings', body, { key });
+    const replay = await post(second, '/v1/embeddings', body, { key });
     expect([replay.status, replay.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
     expect(await replay.text()).toBe(text);
   });
 
   it('bill every acknowledged request once when one of them is killed', async () => {
-    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-shared-'));
-    const { store, servers } = await startTwo(directory.path);
-    await using victim = servers[0];
-    await using survivor = servers[1];
+    const [victim, survivor] = servers;
+    const earlier = new Set((await billed()).map((row) => row.billing_id));
     const acknowledged: string[] = [];
     const keyed: { key: string; words: number }[] = [];
     let [sent, isKilled] = [0, false];
@@ -195,7 +184,8 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
     isKilled = true;
     await Promise.all(lanes);
 
-    const rows = await billed(store);
+    const all = await billed();
+    const rows = all.filter((row) => !earlier.has(row.billing_id));
     expect(new Set(rows.map((row) => row.billing_id)).size).toBe(rows.length);
     expect(rows.length).toBeLessThanOrEqual(sent);
     const requests = Map.groupBy(rows, (row) => row.request_id);
@@ -205,8 +195,8 @@ describe.skipIf(postgresMissing !== undefined)('two servers on one PostgreSQL', 
     expect(tokens.toSorted((a, b) => a - b)).toEqual(keyed.map(({ words }) => words + 2));
 
     const usage = await fetch(`${survivor.address}/v1/usage?start=2026-01-01`, {
-      headers: { authorization: `Bearer ${API_KEY}` },
+      headers: { authorization: `Bearer ${firstKeys[0]}` },
     });
-    expect(await usage.json()).toMatchObject({ totals: { requests: rows.length } });
+    expect(await usage.json()).toMatchObject({ totals: { requests: all.length } });
   });
 });
