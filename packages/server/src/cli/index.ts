@@ -20,11 +20,11 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./gpu.ts')).gpuCommand,
   },
   keys: {
-    summary: 'Create, list, change, revoke and rotate API keys',
+    summary: 'Create, list, update, revoke and rotate API keys',
     load: async () => (await import('./keys.ts')).keysCommand,
   },
   accounts: {
-    summary: 'Create, list, change, suspend, resume and delete accounts',
+    summary: 'Create, list, update, suspend, resume and delete accounts',
     load: async () => (await import('./accounts.ts')).accountsCommand,
   },
   usage: {

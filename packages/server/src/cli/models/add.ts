@@ -7,6 +7,7 @@ import { addModel, removeModel } from '../../compose/added-models.ts';
 import { openAdministration } from '../../compose/administration.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
 import { askCatalogReload } from '../../control/client.ts';
+import { networkReason } from '../../models/sources/network-failure.ts';
 import { type CommandContext, CommandFailed, OptionError } from '../command.ts';
 import { integerOption } from '../options.ts';
 
@@ -86,7 +87,7 @@ export async function addToCatalog(source: string, values: AddValues, context: C
     return entry.slug;
   } catch (error) {
     if (!(error instanceof AddError)) throw error;
-    const detail = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+    const detail = error.cause instanceof Error ? ` (${networkReason(error.cause)})` : '';
     throw new CommandFailed(`cannot add it: ${error.message}${detail}`);
   }
 }

@@ -31,7 +31,8 @@ function statusOf(error: unknown): number | null {
   return null;
 }
 
-function explain(error: unknown): string {
+/** Why a transfer failed, in words. */
+export function networkReason(error: unknown): string {
   let fallback = 'the transfer failed';
   for (const cause of causes(error)) {
     if (!(cause instanceof Error)) continue;
@@ -55,7 +56,7 @@ export function networkFailure(what: string, from: string, error: unknown): Weig
   const status = statusOf(error);
   if (status === null) {
     const failure = isOffline(error) ? 'offline' : 'unreachable';
-    return new WeightsError(failure, `Cannot fetch ${what} from ${from}: ${explain(error)}`, error);
+    return new WeightsError(failure, `Cannot fetch ${what} from ${from}: ${networkReason(error)}`, error);
   }
   if (status === 401 || status === 403) {
     return new WeightsError(
