@@ -49,7 +49,7 @@ describe('calls through an engine process', () => {
       code: 'context_length_exceeded',
       status: 422,
       param: 'inputs[150]',
-      message: expect.stringContaining("'inputs[150]' has 600 tokens"),
+      message: expect.stringContaining("resulted in 600 tokens. Shorten 'inputs[150]'"),
     });
     expect(await bed.embed(['still there'])).toMatchObject({ tokens: [11] });
   });
