@@ -41,7 +41,8 @@ const events = (text: string) =>
 describe('an answer whose budget is used up', () => {
   it.each([false, true])('of a chat ends with length and names the budget (stream: %s)', async (stream) => {
     const { secret, budgetUsd } = await poorKey();
-    const body = { model: CHAT, messages, stream, stream_options: { include_usage: true } };
+    const whole = { model: CHAT, messages };
+    const body = stream ? { ...whole, stream, stream_options: { include_usage: true } } : whole;
     const answer = await bed.post('/v1/chat/completions', body, secret);
     expect(answer.status).toBe(200);
     let end: object | undefined;
@@ -66,7 +67,7 @@ describe('an answer whose budget is used up', () => {
     expect(await spentUsd(secret)).toBeGreaterThan(budgetUsd / 2);
     expect(await spentUsd(secret)).toBeLessThanOrEqual(budgetUsd);
     // What is left does not pay another step.
-    const next = await bed.post('/v1/chat/completions', { ...body, stream: false }, secret);
+    const next = await bed.post('/v1/chat/completions', whole, secret);
     expect([200, 429]).toContain(next.status);
     expect(await spentUsd(secret)).toBeLessThanOrEqual(budgetUsd);
   });
