@@ -157,10 +157,10 @@ describe('embeddings', () => {
       expect(found).toMatchObject({ status: 422, code: 'context_length_exceeded', param: 'input[1]' });
       expect(found.message).toContain('602');
       expect(found.message).toContain('512');
-      const ids = await refusal({ model: INT8, input: [Array.from({ length: 511 }, () => 7592)] });
+      const ids = await refusal({ model: INT8, input: [Array.from({ length: 513 }, () => 7592)] });
       expect(ids).toMatchObject({ status: 422, param: 'input[0]' });
       expect(ids.message).toContain('513');
-      await expect(vectors(INT8, [Array.from({ length: 510 }, () => 7592)])).resolves.toMatchObject({
+      await expect(vectors(INT8, [Array.from({ length: 512 }, () => 7592)])).resolves.toMatchObject({
         usage: { prompt_tokens: 512 },
       });
     });

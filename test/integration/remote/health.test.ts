@@ -133,7 +133,7 @@ describe('a dead upstream', () => {
         reason: expect.stringContaining(`${dead}: the health`),
       },
     ]);
-    const list = await models('list');
+    const list = await models('list', '--all');
     expect(list.split('\n').find((line) => line.startsWith(EMBEDDING))).toContain(`${dead}: the health check failed`);
     expect(list.split('\n').find((line) => line.startsWith(CHAT))).not.toContain('health check');
 
