@@ -178,11 +178,18 @@ describe('the memory budget', () => {
 describe('the queue', () => {
   it('is bounded: more than it holds get 429, the others are served', async () => {
     await using bed = engineBed({ processes: 1, settings: { queueLength: 5 } });
-    const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => bed.embed(['x'])));
+    const long = { ...callContext(), work: { tokens: 4_096 } };
+    const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => bed.embed(['x'], long)));
     const refused = outcomes.filter(({ status }) => status === 'rejected');
     expect(refused).toHaveLength(3);
     for (const outcome of refused)
       expect(outcome).toMatchObject({ reason: { code: 'capacity_exceeded', status: 429 } });
+  });
+
+  it('has room for eight short requests instead of a long one', async () => {
+    await using bed = engineBed({ processes: 1, settings: { queueLength: 1 } });
+    const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => bed.embed(['x'])));
+    expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(2);
   });
 
   it('answers 504 when the model takes longer to load than a request may wait', async () => {

@@ -50,6 +50,10 @@ it('replaces a conversation by what the user said and a summary, which later req
 
 it('answers with the errors of other requests', async () => {
   const unknown = openai.responses.compact({ model: CHAT, previous_response_id: 'resp_none', input: 'x' });
-  await expect(unknown).rejects.toMatchObject({ status: 404, param: 'previous_response_id' });
+  await expect(unknown).rejects.toMatchObject({
+    status: 400,
+    code: 'previous_response_not_found',
+    param: 'previous_response_id',
+  });
   await expect(openai.responses.compact({ model: 'no/model', input: 'x' })).rejects.toMatchObject({ status: 404 });
 });
