@@ -47,7 +47,7 @@ export function createEngineControl(dependencies: EngineControlDependencies): En
   async function list(): Promise<OperatedEngine[]> {
     const running = new Map((await fleet.list()).map((report) => [report.model, report]));
     return catalog
-      .list()
+      .list({ status: 'all' })
       .flatMap(({ entry }) =>
         entry.versions
           .filter(({ retiredAt }) => retiredAt === null)
