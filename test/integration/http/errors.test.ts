@@ -199,6 +199,16 @@ describe('bodies', () => {
     expectError(await post('/v1/embeddings', JSON.stringify(body)), 'invalid_parameter', 'dimensions');
   });
 
+  it.each([
+    { guided_json: 'no JSON' },
+    { structured_outputs: { structural_tag: {} } },
+    { response_format: { type: 'json_schema', json_schema: {} } },
+  ])('that are wrong too do not change the shape of an earlier error: %j', async (wrong) => {
+    const body = { model: CHAT, messages: [{ role: 'user', content: 'a' }], ...wrong };
+    const head = `${AUTHORIZED}${JSON_TYPE}Idempotency-Key: a b\r\n`;
+    expectError(await post('/v1/chat/completions', JSON.stringify(body), head), 'invalid_parameter', 'Idempotency-Key');
+  });
+
   it('cannot change a prototype', async () => {
     const evil = '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},';
     const answer = await post('/v1/embeddings', `${evil}"model":"${EMBEDDING}","input":"a"}`);

@@ -2,7 +2,7 @@ import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { fieldText } from '@baobab/core/errors/fields.ts';
 import { describe, expect, it } from 'vitest';
-import { clientName } from './field-names.ts';
+import { clientName, nameFields } from './field-names.ts';
 
 const NAMES = {
   maxTokens: 'max_tokens',
@@ -51,6 +51,17 @@ describe('an error with fields', () => {
     expect(error.mapFields((path) => clientName(path, NAMES))).toMatchObject({
       param: 'max_tokens',
       retryAfterSeconds: 3,
+      cause,
+    });
+  });
+
+  it('is an internal error when its names cannot be found', () => {
+    const cause = new TypeError('no names');
+    const names = () => {
+      throw cause;
+    };
+    expect(nameFields(errors.missingParameter(['maxTokens']), names, {})).toMatchObject({
+      code: 'internal_error',
       cause,
     });
   });

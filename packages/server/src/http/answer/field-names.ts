@@ -1,4 +1,5 @@
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
 import { type FieldPath, fieldName } from '@baobab/core/errors/fields.ts';
 import type { FastifyContextConfig } from 'fastify';
 
@@ -10,7 +11,7 @@ export type FieldNames = Readonly<Record<string, string>>;
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Inner names of the route's fields in errors → names that its clients know. */
+    /** Inner names of the route's fields in errors → names that its clients know. The body may be one that was refused. */
     fieldNames?: FieldNames | ((body: unknown) => FieldNames) | undefined;
   }
 }
@@ -36,5 +37,10 @@ export function clientName(path: FieldPath, names: FieldNames = {}): string {
 
 /** The error as the client of a route should see it. */
 export function nameFields(error: ApiError, names: FastifyContextConfig['fieldNames'], body: unknown): ApiError {
-  return error.mapFields((path) => clientName(path, typeof names === 'function' ? names(body) : names));
+  try {
+    return error.mapFields((path) => clientName(path, typeof names === 'function' ? names(body) : names));
+  } catch (cause) {
+    // Fastify would write what an error handler throws, in a shape of its own.
+    return errors.internal(cause);
+  }
 }

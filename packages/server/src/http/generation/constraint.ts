@@ -83,14 +83,15 @@ interface Constraints {
 interface Given {
   /** As the client sent it. */
   field: string;
-  format: OutputFormat;
+  /** Throws when it cannot be used. */
+  read(): OutputFormat;
 }
 
 function givenFormats(body: ConstraintBody): Given[] {
   const found: Given[] = [];
   const add = <Value>(field: string, value: Value | null | undefined, formatOf: (value: Value) => OutputFormat) => {
     // llama-server's clients send an empty grammar for none.
-    if (value !== null && value !== undefined && value !== '') found.push({ field, format: formatOf(value) });
+    if (value !== null && value !== undefined && value !== '') found.push({ field, read: () => formatOf(value) });
   };
   const addAll = (prefix: string, { json, regex, choice, grammar }: Constraints) => {
     add(`${prefix}json`, json, (given) => ({ type: 'json_schema', schema: schemaOf(given, `${prefix}json`) }));
@@ -103,13 +104,13 @@ function givenFormats(body: ConstraintBody): Given[] {
   if (outputs) {
     addAll('structured_outputs.', outputs);
     add('structured_outputs.json_object', outputs.json_object || undefined, () => ({ type: 'json_object' }));
-    if (outputs.structural_tag !== null && outputs.structural_tag !== undefined) {
+    add('structured_outputs.structural_tag', outputs.structural_tag, () => {
       const field = 'structured_outputs.structural_tag';
       throw errors.unsupportedParameter(
         field,
         `'${field}' is not supported. Send a schema, a regex, a choice or a grammar.`,
       );
-    }
+    });
   }
   const { guided_json: json, guided_regex: regex, guided_choice: choice, guided_grammar: guided } = body;
   addAll('guided_', { json, regex, choice, grammar: guided });
@@ -121,7 +122,7 @@ function givenFormats(body: ConstraintBody): Given[] {
 /** Undefined: any text. */
 export function formatOf(body: ConstraintBody): OutputFormat | undefined {
   const [first, second] = givenFormats(body);
-  if (first === undefined || second === undefined) return first?.format;
+  if (first === undefined || second === undefined) return first?.read();
   throw errors.invalidParameter(
     second.field,
     `'${second.field}' cannot be combined with '${first.field}': send one of the two.`,

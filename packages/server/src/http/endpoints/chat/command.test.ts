@@ -119,6 +119,18 @@ describe('a chat request', () => {
     expect(nameFor(inSchema, {})).toBe('response_format.json_schema.schema.properties.x');
   });
 
+  it.each([
+    [{ guided_json: 'no JSON' }, 'guided_json'],
+    [{ json_schema: '[]' }, 'json_schema'],
+    [{ structured_outputs: { structural_tag: {} } }, 'structured_outputs.structural_tag'],
+    [{ response_format: { type: 'json_schema', json_schema: {} } }, 'response_format'],
+    [{ response_format: 5, structured_outputs: 5 }, 'response_format'],
+  ])('names the fields of a body whose format cannot be used: %j', (body, name) => {
+    const names = generationFieldNames(body);
+    expect(clientName(['format'], names)).toBe(name);
+    expect(clientName(['maxTokens'], names)).toBe('max_tokens');
+  });
+
   it('continues a last message of the assistant', () => {
     const messages = [...ask.messages, { role: 'assistant' as const, content: 'Well' }];
     const start = (more: object) => chatCommand({ ...ask, messages, ...more }).request.answerStart;
