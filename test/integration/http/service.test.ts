@@ -65,8 +65,8 @@ describe('routes without a key', () => {
     );
     expect(paths['/v1/audio/transcriptions'].post.requestBody.content['application/json']).toBeDefined();
     const names = (operation: Operation) => operation.parameters?.map(({ name }) => name) ?? [];
-    expect(names(paths['/v1/embeddings'].post)).toEqual(['Idempotency-Key', 'X-Service-Region']);
-    expect(names(paths['/v1/batches'].post)).toEqual(['Idempotency-Key']);
+    expect(names(paths['/v1/embeddings'].post)).toEqual(['account', 'Idempotency-Key', 'X-Service-Region']);
+    expect(names(paths['/v1/batches'].post)).toEqual(['account', 'Idempotency-Key']);
     expect(names(paths['/v1/usage'].get)).not.toContain('Idempotency-Key');
     const { responses } = paths['/v1/files/{file_id}/content'].get;
     expect(Object.keys(responses[206].content)).toEqual(['application/octet-stream']);

@@ -15,11 +15,21 @@ const ImagePart = Type.Object({
 });
 const FilePart = Type.Object({
   type: Type.Literal('file'),
-  file: Type.Object({
-    file_id: optional(shortText(), 'A PDF or text uploaded with purpose `user_data`, or an image with `vision`'),
-    file_data: optional(text(), 'A data URL of a PDF, a text or an image'),
-    filename: optional(label()),
-  }),
+  file: Type.Object(
+    {
+      file_id: optional(shortText(), 'A PDF or text uploaded with purpose `user_data`, or an image with `vision`'),
+      file_data: optional(text(), 'A data URL of a PDF, a text or an image'),
+      filename: optional(label()),
+    },
+    {
+      documented: {
+        anyOf: [
+          { required: ['file_data'], properties: { file_data: text({ minLength: 1 }) } },
+          { required: ['file_id'], properties: { file_id: shortText({ minLength: 1 }) } },
+        ],
+      },
+    },
+  ),
 });
 const OtherPart = Type.Object({ type: Type.Enum(['input_audio', 'refusal']) });
 const Content = Type.Union([text(), listOf(Type.Union([TextPart, ImagePart, FilePart, OtherPart]))]);

@@ -34,5 +34,8 @@ export const TokenizeResponse = Type.Object({
   token_strs: Type.Null(),
 });
 
-export const DetokenizeRequest = Type.Object({ model, tokens: tokenIds });
+export const DetokenizeRequest = Type.Object({
+  model,
+  tokens: { ...tokenIds, description: 'Ids of tokens, such as those that `/v1/tokenize` tells' },
+});
 export const DetokenizeResponse = Type.Object({ prompt: Type.String() });
