@@ -25,6 +25,7 @@ KNOWN = [
     # What is stored: an account, key, model or file that is missing, taken, deleted, revoked or of another purpose.
     r"^There is no (account|key|model|file|batch|response|conversation) '",
     r"^An account with the name '",
+    r"': there is no model '",
     r"^This account was deleted\.$",
     r"^A revoked key cannot be (changed|rotated)\.$",
     r"^A key cannot \w+ its own account\.",
