@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { TurnShares } from './turn-shares.ts';
 
-/** Accounts whose pieces take a tenth of a millisecond, and the order in which they were done. */
+/** Accounts whose pieces take a twentieth of a millisecond, and the order in which they were done. */
 function createBed() {
   let time = 10_000;
   const shares = new TurnShares(() => time);
@@ -12,7 +12,7 @@ function createBed() {
     done,
     piece(account: string) {
       return shares.run(account, () => {
-        time += 0.1;
+        time += 0.05;
         done.push(account);
       });
     },
@@ -60,6 +60,29 @@ describe('a turn of the event loop', () => {
     expect(begun).toEqual(['second']);
     await third;
     expect(begun).toEqual(['second', 'third']);
+  });
+
+  it('begins for an account that did a long piece of work after a rest', async () => {
+    const { shares, piece, pass, done } = createBed();
+    piece('light');
+    piece('heavy');
+    shares.rest('heavy', 2);
+    const next = piece('heavy');
+    await nextTurn();
+    await nextTurn();
+    expect(piece('light')).toBeUndefined();
+    expect(done).toEqual(['light', 'heavy', 'light']);
+    pass(7);
+    await next;
+    expect(done).toEqual(['light', 'heavy', 'light', 'heavy']);
+  });
+
+  it('needs no rest while there is one account', () => {
+    const { shares, piece, pass } = createBed();
+    piece('heavy');
+    pass(1_001);
+    shares.rest('heavy', 50);
+    expect(piece('heavy')).toBeUndefined();
   });
 
   it('is free for what waits when the other accounts have gone', async () => {

@@ -1,11 +1,15 @@
 /** While several accounts are active, each has so much of a turn of the event loop, and one piece of work at least. */
-const SHARE_MS = 0.25;
+const SHARE_MS = 0.125;
 /** For so long after an account has done something, it may do more. */
 const ACTIVE_MS = 1_000;
+/** After a piece that could not be cut, an account rests for so many times as long: it has a quarter of the event loop at most. */
+const RESTS = 3;
+const REST_CHECK_MS = 1;
 
 /** What an account has done in this turn, and what it has left for later ones. */
 interface Turn {
   usedMs: number;
+  restsUntil: number;
   waiting: (() => void)[];
 }
 
@@ -20,6 +24,7 @@ export class TurnShares {
   #latest = '';
   #changedAt = Number.NEGATIVE_INFINITY;
   #isTurnAwaited = false;
+  #restTimer: NodeJS.Timeout | undefined;
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
@@ -38,6 +43,14 @@ export class TurnShares {
     if (turn !== undefined) return turn.then(() => this.#count(accountId, SHARE_MS));
     if (this.#areSeveral()) this.#count(accountId, SHARE_MS);
     return undefined;
+  }
+
+  /** Counts a piece of work that could not be cut. */
+  rest(accountId: string, ms: number): void {
+    if (!this.#areSeveral()) return;
+    this.#count(accountId, ms);
+    const turn = this.#turns.get(accountId);
+    if (turn !== undefined) turn.restsUntil = Math.max(turn.restsUntil, this.#now() + RESTS * ms);
   }
 
   /** Undefined: this one. */
@@ -67,20 +80,37 @@ export class TurnShares {
   #count(accountId: string, ms: number): void {
     const turn = this.#turns.get(accountId);
     if (turn !== undefined) turn.usedMs += ms;
-    else this.#turns.set(accountId, { usedMs: ms, waiting: [] });
+    else this.#turns.set(accountId, { usedMs: ms, restsUntil: 0, waiting: [] });
+    this.#awaitTurn();
+  }
+
+  #awaitTurn(): void {
     if (this.#isTurnAwaited) return;
     this.#isTurnAwaited = true;
     setImmediate(() => this.#begin());
   }
 
   #begin(): void {
+    this.#isTurnAwaited = false;
+    let isResting = false;
     for (const [accountId, turn] of this.#turns) {
+      if (turn.restsUntil > this.#now()) {
+        isResting = true;
+        continue;
+      }
       turn.usedMs = 0;
       if (turn.waiting.length === 0) this.#turns.delete(accountId);
-      else void this.#resume(turn);
+      else {
+        this.#awaitTurn();
+        void this.#resume(turn);
+      }
     }
-    this.#isTurnAwaited = this.#turns.size > 0;
-    if (this.#isTurnAwaited) setImmediate(() => this.#begin());
+    if (isResting) this.#restTimer ??= setTimeout(() => this.#wake(), REST_CHECK_MS);
+  }
+
+  #wake(): void {
+    this.#restTimer = undefined;
+    this.#awaitTurn();
   }
 
   async #resume(turn: Turn): Promise<void> {

@@ -8,6 +8,10 @@ import { disconnectSignal, principalOf } from '../request/request-record.ts';
 /** Running requests of one account and kind. The console loads about as many lists at once. */
 const AT_ONCE = 4;
 const MAX_WAITING = 100;
+/** What a long answer takes of the event loop: its statement, and each byte that is read from the store and written to JSON. */
+const LONG_ANSWER_BYTES = 8_192;
+const ANSWER_MS = 0.8;
+const BYTES_PER_MS = 60_000;
 
 /** Fastify answers a HEAD with the work of the GET, and makes its route from the options before they were changed here. */
 const METHODS: readonly string[] = ['GET', 'HEAD'];
@@ -55,6 +59,15 @@ export const accountTurns = plugin(async (server) => {
       };
       return turns.run(id, work, disconnectSignal(reply));
     };
+    route.onSend = [
+      ...[route.onSend ?? []].flat(),
+      (request, _reply, payload, done) => {
+        if (typeof payload === 'string' && payload.length > LONG_ANSWER_BYTES) {
+          turnShares.rest(principalOf(request).account.id, ANSWER_MS + payload.length / BYTES_PER_MS);
+        }
+        done();
+      },
+    ];
   });
 });
 

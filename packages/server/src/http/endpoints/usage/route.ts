@@ -3,6 +3,7 @@ import { DIMENSIONS, MEASURE_NAMES, MEASURES } from '@baobab/core/domain/measure
 import { usdText } from '@baobab/core/domain/money.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
+import { turnShares } from '@baobab/core/runtime/turn-shares.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply } from 'fastify';
 import type { AccountsService } from '../../../services/access/accounts.ts';
@@ -10,7 +11,7 @@ import type { UsageBucket, UsageReport, UsageService } from '../../../services/u
 import { commonErrors, ErrorResponse } from '../../answer/error-answer.ts';
 import { chosenAccount } from '../../request/account-choice.ts';
 import { createAnswerLimit } from '../../request/answer-limit.ts';
-import { reportCallerOf } from '../../request/request-record.ts';
+import { principalOf, reportCallerOf } from '../../request/request-record.ts';
 import { groupToWire, positionOf, UsageQuery, UsageResponse, usageToWire } from './schema.ts';
 
 export const isCsvWanted = (format: 'json' | 'csv' | undefined, accept = ''): boolean =>
@@ -55,14 +56,24 @@ export function usageToCsv(
 
 /** Of one account. Each has a page in memory and a turn of the account until its client has read all, and lists need turns too. */
 const MAX_EXPORTS = 2;
-const LINES_AT_ONCE = 500;
+const LINES_AT_ONCE = 50;
+/** Of the event loop, for the statement of a page and for so many lines. */
+const PAGE_MS = 0.8;
+const LINES_MS = 0.2;
 
 /** However long it is: a page at a time is in memory. */
-async function* csvOf(first: UsageReport, others: AsyncGenerator<UsageReport>): AsyncGenerator<string> {
+async function* csvOf(
+  first: UsageReport,
+  others: AsyncGenerator<UsageReport>,
+  accountId: string,
+): AsyncGenerator<string> {
   const slice = createTimeSlice();
   yield usageToCsv({ ...first, buckets: [] });
   for (let page: UsageReport | undefined = first; page !== undefined; page = (await others.next()).value) {
+    turnShares.rest(accountId, PAGE_MS);
     for (let at = 0; at < page.buckets.length; at += LINES_AT_ONCE) {
+      await turnShares.take(accountId);
+      turnShares.rest(accountId, LINES_MS);
       yield usageToCsv({ ...page, buckets: page.buckets.slice(at, at + LINES_AT_ONCE) }, { isFirst: false });
       if (slice.isOver()) await slice.next();
     }
@@ -110,7 +121,9 @@ export const usageRoutes: FastifyPluginAsyncTypebox<UsageDependencies> = async (
       // Errors of the first page still have a status.
       const first = await pages.next();
       if (first.done) throw errors.internal(new Error('a report without a page'));
-      return (reply as FastifyReply).send(Readable.from(csvOf(first.value, pages), { objectMode: false }));
+      return (reply as FastifyReply).send(
+        Readable.from(csvOf(first.value, pages, principalOf(request).account.id), { objectMode: false }),
+      );
     },
   );
 };
