@@ -30,7 +30,7 @@ function accountTable(accounts: readonly Account[], rules: LimitRules): string {
 
 const ACTIONS = {
   create: withOptions(one('a name'), ...Object.keys(ACCOUNT_OPTIONS)),
-  list: withOptions(nothing),
+  list: withOptions(nothing, 'search'),
   update: withOptions(one('a name'), ...Object.keys(ACCOUNT_OPTIONS)),
   suspend: withOptions(one('a name')),
   resume: withOptions(one('a name')),
@@ -40,13 +40,14 @@ const ACTIONS = {
 export const accountsCommand: Command = {
   forms: [
     ['create <name> [options]', 'create an account; its keys share its limits'],
-    ['list', 'accounts with their limits'],
+    ['list [--search TEXT]', 'accounts with their limits'],
     ['update <name> [options]', "change the settings that are given; 'none' removes a limit"],
     ['suspend <name>', 'refuse its keys until it is resumed'],
     ['resume <name>', 'accept its keys again'],
     ['delete <name> --yes', 'revoke its keys and erase its files, batches and stored answers; usage is kept'],
   ],
   options: [
+    ['--search TEXT', 'list: only those with this part of the name, or this id'],
     ...LIMIT_HELP,
     ['--weight N', 'its share of the work while others wait, 1 to 1000; default: 1'],
     ['--zero-retention yes|no', 'keep nothing of prompts and answers, not even to replay idempotent requests'],
@@ -65,6 +66,7 @@ export const accountsCommand: Command = {
     const { args, config, print } = context;
     const { values, positionals } = parseOptions(args, {
       ...ACCOUNT_OPTIONS,
+      search: { type: 'string' },
       yes: { type: 'boolean' },
       json: { type: 'boolean' },
     });
@@ -106,7 +108,7 @@ export const accountsCommand: Command = {
       const account = await accounts.delete(await find(), by);
       show(account, `deleted account ${name} (${account.id}); a running server erases its content within a minute`);
     } else {
-      const all = await accounts.list();
+      const all = await accounts.list(values.search);
       const toWire = (account: Account) => accountToWire(account, rules);
       print(values.json ? JSON.stringify(all.map(toWire)) : accountTable(all, rules));
     }

@@ -68,3 +68,16 @@ it('shows the limits that hold and where each comes from', async () => {
   expect(accounts).toMatch(/limited +active +50 rpm, default tpm/);
   expect(accounts).toContain('default: 600 rpm');
 });
+
+it('lists the accounts and keys that a search finds', async () => {
+  const { id } = JSON.parse(await run(accountsCommand, 'create', 'Harbour', '--json'));
+  for (const name of ['crane', 'ship']) await run(keysCommand, 'create', name, '--account', 'Harbour');
+  const namesOf = async (command: Command, search: string, ...args: string[]): Promise<string[]> => {
+    const found = JSON.parse(await run(command, 'list', '--search', search, ...args, '--json'));
+    return found.map(({ name }: { name: string }) => name);
+  };
+  expect(await namesOf(accountsCommand, 'harb')).toEqual(['Harbour']);
+  expect(await namesOf(accountsCommand, id)).toEqual(['Harbour']);
+  expect(await namesOf(keysCommand, 'CRANE', '--account', 'Harbour')).toEqual(['crane']);
+  expect(await run(keysCommand, 'list', '--search', 'rudder')).toBe("no key matches 'rudder'");
+});

@@ -60,7 +60,7 @@ function keyTable(keys: readonly ApiKey[], { owners, rules, spentBy }: KeyTableO
 
 const ACTIONS = {
   create: withOptions(one('a name'), 'account', ...Object.keys(KEY_OPTIONS)),
-  list: withOptions(nothing, 'account'),
+  list: withOptions(nothing, 'account', 'search'),
   update: withOptions(one('an id'), 'name', ...Object.keys(KEY_OPTIONS)),
   revoke: withOptions(one('an id')),
   rotate: withOptions(one('an id'), 'grace'),
@@ -69,13 +69,14 @@ const ACTIONS = {
 export const keysCommand: Command = {
   forms: [
     ['create <name> [options]', 'create a key; its secret is shown once'],
-    ['list [--account NAME]', 'keys with their limits and what they spent this month'],
+    ['list [--account NAME] [--search TEXT]', 'keys with their limits and what they spent this month'],
     ['update <id> [options]', "change the settings that are given; 'none' removes a limit"],
     ['revoke <id>', 'refuse the key within a second; cannot be undone'],
     ['rotate <id> [--grace 24h]', 'issue a new secret; the old one is valid for the grace period, at most 24h'],
   ],
   options: [
     ['--account NAME', "create: who owns the key, by default the account 'default'; list: only its keys"],
+    ['--search TEXT', 'list: only those with this part of the name or of the start of the key, or this id'],
     ['--name NAME', 'update: the new name'],
     [
       '--scopes LIST',
@@ -98,6 +99,7 @@ export const keysCommand: Command = {
     const { values, positionals } = parseOptions(args, {
       ...KEY_OPTIONS,
       account: { type: 'string' },
+      search: { type: 'string' },
       name: { type: 'string' },
       grace: { type: 'string' },
       json: { type: 'boolean' },
@@ -149,7 +151,7 @@ export const keysCommand: Command = {
       await warnOfUnmatched();
     } else if (action === 'list') {
       const owner = values.account === undefined ? undefined : await account(values.account);
-      const found = await keys.listKeys(owner?.id);
+      const found = await keys.listKeys(owner?.id, values.search);
       const spent = await spending.ofKeys(found);
       const spentBy = (key: ApiKey) => spent.get(key.id) ?? 0n;
       if (values.json) {
@@ -159,8 +161,9 @@ export const keysCommand: Command = {
           spent_usd: usdNumber(spentBy(key)),
         });
         print(JSON.stringify(found.map(describe)));
-      } else if (found.length === 0) print(`no keys in ${config.dataDir}`);
-      else print(keyTable(found, { owners: await accounts.ofKeys(found), rules, spentBy }));
+      } else if (found.length === 0) {
+        print(values.search === undefined ? `no keys in ${config.dataDir}` : `no key matches '${values.search}'`);
+      } else print(keyTable(found, { owners: await accounts.ofKeys(found), rules, spentBy }));
     } else if (action === 'update') {
       const changes = definedFields({ ...rights, name: values.name });
       if (Object.keys(changes).length === 0) throw new UsageError('nothing to change was given; try --rpm 60');

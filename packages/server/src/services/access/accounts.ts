@@ -25,7 +25,8 @@ export interface AccountsService {
   create(name: string, settings: Changes<AccountSettings>, by: ChangeOrigin): Promise<Account>;
   /** Undefined fields stay as they are, null removes a limit. */
   update(account: Account, settings: Changes<AccountSettings>, by: ChangeOrigin): Promise<Account>;
-  list(): Promise<Account[]>;
+  /** `search`: as of a page. */
+  list(search?: string): Promise<Account[]>;
   /** Oldest first, unless asked otherwise. Throws 400 when there is no account `after`. */
   page(page: PageRequest, caller?: ReportCaller): Promise<Page<Account>>;
   /** By id or by name. */
@@ -152,7 +153,7 @@ export function createAccounts({ accounts, models, clock }: AccountsDependencies
       return account;
     },
     update: (account, changes, by) => change('account.changed', { account, changes, by }),
-    list: () => accounts.list(),
+    list: (search) => accounts.list({ search }),
     async page({ limit, after: afterId, ...filter }, caller) {
       const after = afterId === undefined ? undefined : await accounts.get(afterId);
       if (afterId !== undefined && after === undefined) {

@@ -94,7 +94,7 @@ export interface KeysService {
   createKey(account: Account, options: KeyOptions, by: ChangeOrigin): Promise<IssuedKey>;
   /** Undefined fields stay as they are. Null and empty lists remove a limit. */
   updateKey(id: string, changes: Changes<KeyRights>, by: ChangeOrigin): Promise<ApiKey | undefined>;
-  listKeys(accountId?: string): Promise<ApiKey[]>;
+  listKeys(accountId?: string, search?: string): Promise<ApiKey[]>;
   /** Oldest first. Throws 400 when there is no key `after`. */
   pageKeys(page: PageRequest & { accountId?: string | undefined }, caller?: ReportCaller): Promise<Page<ApiKey>>;
   /** Those that can be used, and those made within a day, so that a loop of creating and revoking keys is bounded. */
@@ -180,7 +180,7 @@ export function createKeys({ accounts, keys, models, clock }: KeysDependencies):
         return entryOf(before, after);
       });
     },
-    listKeys: (accountId) => keys.list({ accountId }),
+    listKeys: (accountId, search) => keys.list({ accountId, search }),
     async pageKeys({ accountId, limit, after: afterId, ...filter }, caller) {
       const after = afterId === undefined ? undefined : await keys.get(afterId);
       if (afterId !== undefined && (after === undefined || (accountId ?? after.accountId) !== after.accountId)) {
