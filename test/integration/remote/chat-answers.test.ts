@@ -280,3 +280,35 @@ describe('token counts', () => {
     expect(await bench.engine().countTokens('你好')).toBe(2);
   });
 });
+
+describe('tokens of an upstream', () => {
+  const decode = () => bench.engine().tokenizer?.decode([1, 2], bench.context());
+  const noRoute = answerJson(404, { detail: 'Not Found' });
+
+  it.each(['vllm', 'llama-server', 'baobab'] as const)(
+    'are refused with 422 where a server of the kind %s lacks the route, without a pause for its other requests',
+    async (kind) => {
+      bench = await remoteBench({ upstreams: [{ kind }] });
+      for (let i = 0; i < 10; i++) {
+        bench.upstreams[0]?.script.push(noRoute);
+        await expect(decode()).rejects.toMatchObject({ status: 422, code: 'unsupported_parameter', field: ['model'] });
+      }
+      expect(textOf(await collect(bench.chat(hello)))).not.toBe('');
+      expect(bench.log).toEqual([]);
+    },
+  );
+
+  it('come from another upstream that has the route', async () => {
+    bench = await remoteBench({ upstreams: [{ kind: 'vllm' }, { kind: 'vllm' }, { kind: 'openai' }] });
+    bench.upstreams[0]?.script.push(noRoute);
+    for (let i = 0; i < 3; i++) expect(await decode()).toBe('1,2');
+  });
+
+  it('are unavailable where it does not know the model', async () => {
+    bench = await remoteBench({ upstreams: [{ kind: 'vllm' }] });
+    bench.upstreams[0]?.script.push(
+      answerJson(404, { error: { message: 'The model `x` does not exist.', code: 404 } }),
+    );
+    await expect(decode()).rejects.toMatchObject({ status: 503, code: 'model_unavailable' });
+  });
+});

@@ -12,7 +12,7 @@ import {
 } from './attempts.ts';
 
 describe('a call', () => {
-  it.each(['unfit', 'busy', 'reset', 'broken', 'timeout'] as const)(
+  it.each(['unfit', 'no-route', 'busy', 'reset', 'broken', 'timeout'] as const)(
     'is tried at three upstreams at most: %s',
     (kind) => {
       expect([1, 2, 3].map((attempts) => mayRepeatCall(kind, attempts))).toEqual([true, true, false]);

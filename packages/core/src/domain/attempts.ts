@@ -13,6 +13,7 @@ import { StoreUnavailableError } from '../errors/store-unavailable.ts';
  * - `too-many`: more inputs or bytes than this upstream takes in one call (413).
  * - `unparsed`: the upstream cannot parse what its model wrote.
  * - `unfit`: the upstream works, but was not started for such requests; another one may be.
+ * - `no-route`: the upstream works, but has no route for tokens; another one may have it.
  * - `busy`: it works, but is full (429).
  * - `reset`: the connection broke before any answer, as a kept-alive one may at any time.
  * - `broken`, `timeout`: it does not work now.
@@ -23,6 +24,7 @@ export type UpstreamFailureKind =
   | 'too-many'
   | 'unparsed'
   | 'unfit'
+  | 'no-route'
   | 'busy'
   | 'reset'
   | 'broken'
@@ -53,6 +55,7 @@ const CALL_RULES: Readonly<Record<UpstreamFailureKind | ProcessFailureKind, Call
   unparsed: NEVER,
   cancelled: NEVER,
   unfit: ELSEWHERE,
+  'no-route': ELSEWHERE,
   busy: ELSEWHERE,
   broken: ELSEWHERE,
   timeout: ELSEWHERE,

@@ -41,7 +41,7 @@ export const countAtUpstream = async (
 export const askOver =
   (call: UpstreamCall, field: FieldPath): Ask =>
   async (route, body) =>
-    (await call.fetchJson({ base: 'root', route, body: JSON.stringify(body), field })).json;
+    (await call.fetchJson({ base: 'root', route, body: JSON.stringify(body), field, forTokens: true })).json;
 
 /** The tokens of a prompt that the upstream has, without its template. */
 export async function countPrompt(

@@ -1,7 +1,7 @@
 import type { CallContext, ChatRequest, TextTokenizer } from '@baobab/core/engine/engine.ts';
-import { errors } from '@baobab/core/errors/errors.ts';
-import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
+import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import type { AskedModel, DialectTokenizer } from './dialects/dialect.ts';
+import { noTokenRoute } from './failure/failure.ts';
 import type { Route } from './routing/router.ts';
 import { askOver } from './token-counts.ts';
 
@@ -14,12 +14,7 @@ export function createRemoteTokenizer(route: Route) {
   ): Promise<T> {
     const [found] = await route.run(context, async (call) => {
       const { dialect, model } = call.upstream;
-      if (dialect.tokenizer === undefined) {
-        throw errors.unsupportedParameter(
-          ['model'],
-          fieldText`The server that runs ${['model']} has no route for tokens.`,
-        );
-      }
+      if (dialect.tokenizer === undefined) throw noTokenRoute('its kind of server has no route for tokens');
       const value = await use(dialect.tokenizer, { model, ask: askOver(call, field) });
       if (value === undefined) throw call.malformed('the answer has no tokens');
       return value;

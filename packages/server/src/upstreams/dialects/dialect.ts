@@ -25,6 +25,8 @@ export interface UpstreamRequest extends Route {
   answersWhenComplete?: boolean;
   /** A longer answer fails. */
   maxAnswerBytes?: number;
+  /** Servers may lack the routes that tell tokens. */
+  forTokens?: boolean;
   /** The field that errors about the size of the request name. */
   field: FieldPath;
 }

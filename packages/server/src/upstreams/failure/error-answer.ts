@@ -5,7 +5,7 @@ import { type FieldPath, fieldName, fieldText } from '@baobab/core/errors/fields
 import type { ErrorCode } from '@baobab/core/errors/kinds.ts';
 import type { ErrorWords } from '../dialects/dialect.ts';
 import { ALL_DIALECTS } from '../dialects/dialects.ts';
-import { UpstreamFailure } from './failure.ts';
+import { noTokenRoute, UpstreamFailure } from './failure.ts';
 
 /** What is known of the request when its error answer is read. */
 export interface RefusedRequest {
@@ -15,6 +15,7 @@ export interface RefusedRequest {
   contextLength: number;
   /** The field that a context error is about, for example `['messages']` or `['inputs', 3]`. */
   field: FieldPath;
+  forTokens?: boolean | undefined;
 }
 
 interface UpstreamError {
@@ -106,6 +107,8 @@ const UNSUPPORTED_STATUSES = new Set([400, 422, 500]);
 const SETUP_STATUSES = new Set([401, 402, 403, 404, 405]);
 /** A request may cause these too: a filter in front of the upstream refuses its text, or a gateway does not know a name in it. */
 const REQUEST_STATUSES = new Set([403, 404]);
+/** A 404 that names the model is about its name, not about the route. */
+const MODEL = /\bmodel\b/i;
 
 function contextError(error: UpstreamError, request: RefusedRequest): ApiError {
   const inTokens = !/\d characters/.test(error.message);
@@ -230,6 +233,7 @@ export function failureFromAnswer(
   if (status >= 500 || status === 424) {
     return new UpstreamFailure('broken', unavailable('its upstream failed'), detail);
   }
+  if (request.forTokens && status === 404 && !MODEL.test(error.message)) return noTokenRoute(detail);
   if (SETUP_STATUSES.has(status)) {
     const isUpstreamFault = !REQUEST_STATUSES.has(status);
     return new UpstreamFailure('broken', unavailable('its upstream is not set up correctly'), detail, isUpstreamFault);

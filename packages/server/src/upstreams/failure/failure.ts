@@ -1,6 +1,7 @@
 import type { UpstreamFailureKind } from '@baobab/core/domain/attempts.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import { fieldText } from '@baobab/core/errors/fields.ts';
 
 /** Why one call to one upstream failed, with the error for the client if no other upstream succeeds. */
 export class UpstreamFailure extends Error {
@@ -43,6 +44,14 @@ export function failureFromTransport(error: unknown, slug: string): UpstreamFail
   const kind = RESET_CODES.has(code) ? 'reset' : 'broken';
   return new UpstreamFailure(kind, errors.modelUnavailable(slug, reason), detail);
 }
+
+/** The request is in order, but this upstream cannot tell tokens. */
+export const noTokenRoute = (detail: string): UpstreamFailure =>
+  new UpstreamFailure(
+    'no-route',
+    errors.unsupportedParameter(['model'], fieldText`The server that runs ${['model']} has no route for tokens.`),
+    detail,
+  );
 
 /** For an answer that does not follow the protocol. */
 export function malformedAnswer(detail: string, slug: string): UpstreamFailure {

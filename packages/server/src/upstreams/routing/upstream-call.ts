@@ -60,7 +60,7 @@ export class UpstreamCall implements Timed {
       if (text === undefined) answer.abort();
       throw text === undefined
         ? this.#tooLong(MAX_ERROR_BYTES)
-        : this.#errorAnswer({ status: answer.status, headers: answer.headers, text }, request.field);
+        : this.#errorAnswer({ status: answer.status, headers: answer.headers, text }, request);
     } catch (error) {
       throw this.failureOf(error);
     }
@@ -76,7 +76,7 @@ export class UpstreamCall implements Timed {
       });
       this.#running = running;
       const answer = await running.answer;
-      if (!isGood(answer.status)) throw this.#errorAnswer(answer, request.field);
+      if (!isGood(answer.status)) throw this.#errorAnswer(answer, request);
       const json = parseJson(this.upstream.scrubAnswer(answer.text));
       if (json === undefined) throw this.malformed('an answer is not JSON');
       return { json, characters: answer.text.length, headers: answer.headers };
@@ -176,9 +176,10 @@ export class UpstreamCall implements Timed {
     return { slug, upstreamName: this.upstream.model, contextLength, field };
   }
 
-  #errorAnswer({ status, headers, text }: WholeAnswer, field: FieldPath): UpstreamFailure {
+  #errorAnswer({ status, headers, text }: WholeAnswer, { field, forTokens }: UpstreamRequest): UpstreamFailure {
     const clean = this.upstream.scrub(text);
-    return failureFromAnswer(status, parseJson(clean) ?? clean, this.#facts(field), headers['retry-after']);
+    const facts = { ...this.#facts(field), forTokens };
+    return failureFromAnswer(status, parseJson(clean) ?? clean, facts, headers['retry-after']);
   }
 
   #tooLong(limit: number): UpstreamFailure {
