@@ -46,6 +46,15 @@ describe('the documentation', () => {
     expect(scripts.filter((name) => !listed.includes(`\`${name}\``))).toEqual([]);
   });
 
+  it.each(['README.md', 'docs/api.md', 'docs/clients.md', 'docs/models.md'])(
+    '%s has examples with models of the catalog only',
+    (page) => {
+      const named = [...read(page).matchAll(/\bmodel(?:_name)?"?\s*[:=]\s*["']?([a-z][\w-]*\/[\w.-]+)/g)];
+      const slugs = new Set(named.map(([, slug = '']) => slug));
+      expect([...slugs].filter((slug) => !existsSync(join(ROOT, 'catalog', `${slug}.yaml`)))).toEqual([]);
+    },
+  );
+
   it('has an index of every page, once, which the README links to', () => {
     const index = read('docs/README.md');
     const listed = [...index.matchAll(/^- \[[^\]]+\]\(([\w-]+\.md)\): /gm)].map(([, page = '']) => `docs/${page}`);
