@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import OpenAI, { NotFoundError, toFile } from 'openai';
 import { afterAll, expect, it } from 'vitest';
 import { type RunningServer, startServer } from './start-server.ts';
@@ -60,12 +61,14 @@ it('lists files by page, newest first', async () => {
 it('keeps every acknowledged upload and no partial one when it is killed', async () => {
   const bytes = randomBytes(400_000);
   const acknowledged: string[] = [];
-  const endless = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      await new Promise(setImmediate);
-      controller.enqueue(randomBytes(16_384));
-    },
-  });
+  // Ends with the test: fetch reads on after the connection has broken, and keeps what it read.
+  let isOver = false;
+  async function* endless() {
+    while (!isOver) {
+      await nextTurn();
+      yield randomBytes(16_384);
+    }
+  }
   const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="half"\r\n\r\n';
   const half = fetch(`${server.address}/v1/files`, {
     method: 'POST',
@@ -73,7 +76,7 @@ it('keeps every acknowledged upload and no partial one when it is killed', async
     body: ReadableStream.from(
       (async function* () {
         yield Buffer.from(head);
-        yield* endless;
+        yield* endless();
       })(),
     ),
     duplex: 'half',
@@ -85,6 +88,7 @@ it('keeps every acknowledged upload and no partial one when it is killed', async
   const stopped = Promise.allSettled([uploads(), uploads(), uploads()]);
   await expect.poll(() => acknowledged.length).toBeGreaterThan(8);
   await server.kill();
+  isOver = true;
   await Promise.all([broken, stopped]);
 
   await start();
