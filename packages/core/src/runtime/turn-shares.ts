@@ -1,15 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 /** While several accounts are active, each has so much of a turn of the event loop, and one piece of work at least. */
 const SHARE_MS = 0.125;
 /** For so long after an account has done something, it may do more. */
 const ACTIVE_MS = 1_000;
-/** After a piece that could not be cut, an account rests for so many times as long: it has a quarter of the event loop at most. */
+/** After a piece that could not be cut, an account takes the next one after so many times as long: these have a quarter of the event loop at most. */
 const RESTS = 3;
-const REST_CHECK_MS = 1;
 
 /** What an account has done in this turn, and what it has left for later ones. */
 interface Turn {
   usedMs: number;
-  restsUntil: number;
   waiting: (() => void)[];
 }
 
@@ -21,10 +21,10 @@ interface Turn {
 export class TurnShares {
   readonly #now: () => number;
   readonly #turns = new Map<string, Turn>();
+  readonly #rests = new Map<string, Promise<void>>();
   #latest = '';
   #changedAt = Number.NEGATIVE_INFINITY;
   #isTurnAwaited = false;
-  #restTimer: NodeJS.Timeout | undefined;
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
@@ -39,18 +39,31 @@ export class TurnShares {
 
   /** Takes the whole share of a turn, for a piece of work that is done elsewhere. Undefined: it may begin at once. */
   take(accountId: string): Promise<void> | undefined {
+    if (this.#rests.has(accountId)) return this.#takeAfterRest(accountId);
     const turn = this.#turnOf(accountId);
-    if (turn !== undefined) return turn.then(() => this.#count(accountId, SHARE_MS));
+    if (turn !== undefined) {
+      return turn.then(() =>
+        this.#rests.has(accountId) ? this.#takeAfterRest(accountId) : this.#count(accountId, SHARE_MS),
+      );
+    }
     if (this.#areSeveral()) this.#count(accountId, SHARE_MS);
     return undefined;
   }
 
-  /** Counts a piece of work that could not be cut. */
+  /** After a piece of work that could not be cut, `take` waits. What is given to `run` does not. */
   rest(accountId: string, ms: number): void {
     if (!this.#areSeveral()) return;
-    this.#count(accountId, ms);
-    const turn = this.#turns.get(accountId);
-    if (turn !== undefined) turn.restsUntil = Math.max(turn.restsUntil, this.#now() + RESTS * ms);
+    const before = this.#rests.get(accountId) ?? Promise.resolve();
+    const rest = before.then(() => sleep(RESTS * ms));
+    this.#rests.set(accountId, rest);
+    void rest.then(() => {
+      if (this.#rests.get(accountId) === rest) this.#rests.delete(accountId);
+    });
+  }
+
+  async #takeAfterRest(accountId: string): Promise<void> {
+    await this.#rests.get(accountId);
+    await this.take(accountId);
   }
 
   /** Undefined: this one. */
@@ -80,7 +93,7 @@ export class TurnShares {
   #count(accountId: string, ms: number): void {
     const turn = this.#turns.get(accountId);
     if (turn !== undefined) turn.usedMs += ms;
-    else this.#turns.set(accountId, { usedMs: ms, restsUntil: 0, waiting: [] });
+    else this.#turns.set(accountId, { usedMs: ms, waiting: [] });
     this.#awaitTurn();
   }
 
@@ -92,12 +105,7 @@ export class TurnShares {
 
   #begin(): void {
     this.#isTurnAwaited = false;
-    let isResting = false;
     for (const [accountId, turn] of this.#turns) {
-      if (turn.restsUntil > this.#now()) {
-        isResting = true;
-        continue;
-      }
       turn.usedMs = 0;
       if (turn.waiting.length === 0) this.#turns.delete(accountId);
       else {
@@ -105,12 +113,6 @@ export class TurnShares {
         void this.#resume(turn);
       }
     }
-    if (isResting) this.#restTimer ??= setTimeout(() => this.#wake(), REST_CHECK_MS);
-  }
-
-  #wake(): void {
-    this.#restTimer = undefined;
-    this.#awaitTurn();
   }
 
   async #resume(turn: Turn): Promise<void> {
