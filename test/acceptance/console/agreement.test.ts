@@ -403,7 +403,7 @@ describeInBrowser('the playground', () => {
 });
 
 describeInBrowser('an operator with another account chosen', () => {
-  it('uploads, chats and is told whose bill it is', async () => {
+  it('uploads and chats, and says whose bill it is', async () => {
     await using opened = await openPage();
     const { page } = opened;
     await signIn(page, bed.address, KEY);

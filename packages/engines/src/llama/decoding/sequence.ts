@@ -39,7 +39,7 @@ export interface GenerateOptions {
   /** Asked for each token. Returns the same object while nothing changes. */
   biases(): TokenBiases;
   probabilities: boolean;
-  /** The token that ends the answer is told too. */
+  /** Also called with the token that ends the answer. */
   withEnd: boolean;
   /**
    * Asked for each token: whether the next one may be computed before the caller has read this one. Then nothing can replace the token,
