@@ -44,12 +44,30 @@ describe('the examples', async () => {
   });
 
   it('show a chat request that works with curl', async () => {
-    expect(JSON.parse(await shell('8080/v1/chat/completions')).choices[0].message.content).toContain('Nairobi');
+    expect(JSON.parse(await shell('What is the capital of Kenya?')).choices[0].message.content).toContain('Nairobi');
+  });
+
+  it('show a JSON schema that the answer fits', async () => {
+    const [choice] = JSON.parse(await shell('json_schema')).choices;
+    expect(JSON.parse(choice.message.content)).toEqual({
+      name: expect.any(String),
+      age: expect.any(Number),
+      city: expect.any(String),
+    });
+  });
+
+  it('show a function that the model calls, and its result that the model reads', async () => {
+    const [call, answer] = (await shell('get_weather'))
+      .split(/(?<=\})(?=\{"id")/)
+      .map((json) => JSON.parse(json).choices[0].message);
+    expect(call.tool_calls[0].function.name).toBe('get_weather');
+    expect(JSON.parse(call.tool_calls[0].function.arguments)).toEqual({ city: expect.any(String) });
+    expect(answer.content).not.toBe('');
   });
 
   it('show a rerank request that works with curl', async () => {
     const { results } = JSON.parse(await shell('8080/v1/rerank'));
-    expect(results.map(({ index }: { index: number }) => index)).toEqual([1, 2]);
+    expect(results.map(({ index }: { index: number }) => index)).toEqual([1, 0]);
   });
 
   it('show a transcription that works with curl', async () => {
