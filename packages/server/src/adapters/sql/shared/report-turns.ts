@@ -5,6 +5,8 @@ import { ReportTooLongError } from '@baobab/core/ports/store-errors.ts';
 
 /** Statements of reports that run at once, in one process. */
 export const REPORTS_AT_ONCE = 4;
+/** Those of one account, so that another one need not wait until one ends. */
+const OF_ACCOUNT = REPORTS_AT_ONCE - 1;
 /** Those that take longer than this. The other turn is for short ones only. */
 const LONG_AT_ONCE = REPORTS_AT_ONCE - 1;
 const LONG_OF_ACCOUNT = 2;
@@ -108,7 +110,7 @@ export class ReportTurns {
       let fewest = Number.POSITIVE_INFINITY;
       for (const job of this.#waiting) {
         const running = this.#count(({ accountId }) => accountId === job.accountId);
-        if (running >= fewest || (job.isLong && !this.#hasRoomForLong(job))) continue;
+        if (running >= Math.min(fewest, OF_ACCOUNT) || (job.isLong && !this.#hasRoomForLong(job))) continue;
         [next, fewest] = [job, running];
       }
       if (next === undefined) return;
