@@ -117,7 +117,7 @@ describe('whisper', () => {
 
   it('refuses a language it does not know', async () => {
     await expect(transcribeFast({ samples: new Float32Array(16_000), language: 'xx' })).rejects.toMatchObject({
-      code: 'invalid_parameter',
+      code: 'unsupported_parameter',
       param: 'language',
     });
   });

@@ -48,7 +48,7 @@ export class Transcriber {
     const { vocabulary, batches, logMel, read } = this.#dependencies;
     const { samples } = request;
     if (request.language !== undefined && !vocabulary.languages.has(request.language)) {
-      throw errors.invalidParameter(
+      throw errors.unsupportedParameter(
         ['language'],
         `This model does not know the language '${request.language}'. Send an ISO 639-1 code such as 'en' or 'sw', or leave it out.`,
       );
