@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { TranscriptionRequest } from '../../../packages/core/src/engine/engine.ts';
-import { answerJson } from '../../fixtures/fake-upstream.ts';
+import { answerJson, type FakeKind } from '../../fixtures/fake-upstream.ts';
 import { type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 
 let bench: RemoteBench;
 afterEach(() => bench.close());
 
-async function transcribe(answer: unknown, request: Partial<TranscriptionRequest> = {}) {
-  bench = await remoteBench({ upstreams: [{ kind: 'vllm' }], model: { task: 'transcription' } });
+async function transcribe(answer: unknown, request: Partial<TranscriptionRequest> = {}, kind: FakeKind = 'openai') {
+  bench = await remoteBench({ upstreams: [{ kind }], model: { task: 'transcription' } });
   bench.upstreams[0]?.script.push(answerJson(200, answer));
   const { transcription } = bench.engine();
   if (transcription === undefined) throw new Error('not a transcription model');
@@ -29,7 +29,10 @@ const segment = (start: number, end: number, text: string) => ({
 
 describe('a transcription', () => {
   it('is sent as a form with a wav file', async () => {
-    await transcribe({ text: 'x' }, { language: 'sw', prompt: 'Habari', temperature: 0.4, wordTimestamps: true });
+    await transcribe(
+      { text: 'x', words: [{ word: 'x', start: 0, end: 1 }] },
+      { language: 'sw', prompt: 'Habari', temperature: 0.4, wordTimestamps: true },
+    );
     const request = bench.upstreams[0]?.requests[0];
     expect(request?.path).toBe('/v1/audio/transcriptions');
     const form = await new Response(request?.body as Buffer, {
@@ -88,5 +91,37 @@ describe('a transcription', () => {
 
   it('fails on an answer of another kind', async () => {
     await expect(transcribe([1])).rejects.toMatchObject({ code: 'model_unavailable' });
+  });
+
+  it.each([
+    ['vllm', 'wordTimestamps', true],
+    ['llama-server', 'wordTimestamps', true],
+    ['ollama', 'wordTimestamps', true],
+    ['ollama', 'temperature', 0.4],
+  ] as const)('is refused by %s with %s, which it would ignore', async (kind, field, value) => {
+    await expect(transcribe({ text: 'x' }, { [field]: value }, kind)).rejects.toMatchObject({
+      code: 'unsupported_parameter',
+      field: [field],
+    });
+    expect(bench.upstreams[0]?.requests).toEqual([]);
+  });
+
+  it('keeps a temperature of 0 and no words everywhere', async () => {
+    const result = await transcribe({ text: 'Hello' }, { temperature: 0, wordTimestamps: false }, 'ollama');
+    expect(result.segments).toMatchObject([{ text: 'Hello' }]);
+  });
+
+  it('is refused when the times of words were asked for and the answer has none', async () => {
+    const answer = transcribe({ text: 'Hello', segments: [segment(0, 1, ' Hello')] }, { wordTimestamps: true });
+    await expect(answer).rejects.toMatchObject({ code: 'unsupported_parameter', field: ['wordTimestamps'] });
+  });
+
+  it('asks llama-server for the only format that it has', async () => {
+    const result = await transcribe({ text: 'Hello' }, { language: 'sw' }, 'llama-server');
+    const request = bench.upstreams[0]?.requests[0];
+    const form = String(request?.body);
+    expect(form).toContain('name="response_format"\r\n\r\njson\r\n');
+    expect(form).not.toContain('timestamp_granularities');
+    expect(result).toMatchObject({ language: 'sw', segments: [{ startSeconds: 0, endSeconds: 2, text: 'Hello' }] });
   });
 });

@@ -7,8 +7,10 @@ import type {
   TranscriptionRequest,
   TranscriptionResult,
 } from '@baobab/core/engine/engine.ts';
-import type { UpstreamRequest } from './dialects/dialect.ts';
+import type { Dialect, UpstreamRequest } from './dialects/dialect.ts';
+import { cannotKeep } from './failure/failure.ts';
 import type { Route } from './routing/router.ts';
+import type { Upstream } from './routing/upstream.ts';
 
 interface RemoteTranscriptionResult extends TranscriptionResult {
   servedRegion: string | undefined;
@@ -23,7 +25,7 @@ export function createRemoteTranscription(route: Route): RemoteTranscription {
       const wav = wavFile(request.samples);
       const [result, upstream] = await route.run(context, async (call) => {
         const { json } = await call.fetchJson({
-          ...transcriptionRequest(request, wav, call.upstream.model),
+          ...transcriptionRequest(request, wav, call.upstream),
           field: ['file'],
         });
         const transcription = readTranscription(json, request);
@@ -38,21 +40,24 @@ export function createRemoteTranscription(route: Route): RemoteTranscription {
 function transcriptionRequest(
   request: TranscriptionRequest,
   wav: Buffer,
-  model: string,
+  { dialect, model }: Upstream,
 ): Pick<UpstreamRequest, 'base' | 'route' | 'body' | 'contentType'> {
+  // At temperature 0 and without words, nothing is lost.
+  const unkept = dialect.unkeptInTranscription.find((name) => request[name]);
+  if (unkept !== undefined) throw cannotKeep([unkept]);
   return {
     base: 'api',
     route: request.task === 'translate' ? '/audio/translations' : '/audio/transcriptions',
-    ...multipart(wav, fields(request, model)),
+    ...multipart(wav, fields(request, model, dialect)),
   };
 }
 
-function fields(request: TranscriptionRequest, model: string): [string, string][] {
+function fields(request: TranscriptionRequest, model: string, { transcriptionFormat }: Dialect): [string, string][] {
   const list: [string, string][] = [
     ['model', model],
-    ['response_format', 'verbose_json'],
-    ['timestamp_granularities[]', 'segment'],
+    ['response_format', transcriptionFormat],
   ];
+  if (transcriptionFormat === 'verbose_json') list.push(['timestamp_granularities[]', 'segment']);
   if (request.wordTimestamps === true) list.push(['timestamp_granularities[]', 'word']);
   if (request.language !== undefined && request.task !== 'translate') list.push(['language', request.language]);
   if (request.prompt) list.push(['prompt', request.prompt]);
@@ -107,6 +112,8 @@ function readTranscription(wire: unknown, request: TranscriptionRequest): Transc
   const whole: WireSegment = { start: 0, end: request.samples.length / SAMPLE_RATE, text: wire.text ?? '' };
   // Some upstreams send a text without segments.
   const segments = wire.segments?.length ? wire.segments : whole.text === '' ? [] : [whole];
+  const hasWords = wire.words?.length || segments.some((segment) => segment.words?.length);
+  if (request.wordTimestamps && segments.length > 0 && !hasWords) throw cannotKeep(['wordTimestamps']);
   const words = (wire.words ?? []).map(readWord);
   return {
     language: languageCode(wire.language) ?? request.language ?? 'en',

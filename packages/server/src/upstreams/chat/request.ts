@@ -1,8 +1,7 @@
 import type { ChatRequest } from '@baobab/core/engine/engine.ts';
-import { errors } from '@baobab/core/errors/errors.ts';
-import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
 import { stringifyInSlices } from '@baobab/core/runtime/json-slices.ts';
 import { type Dialect, EXTRAS } from '../dialects/dialect.ts';
+import { cannotKeep } from '../failure/failure.ts';
 import type { Upstream } from '../routing/upstream.ts';
 import { wireMessage, wireTool } from './wire.ts';
 
@@ -69,12 +68,6 @@ function addExtra(body: object, name: (typeof EXTRAS)[number], request: ChatRequ
   if (fields !== undefined) Object.assign(body, fields);
   else if (value !== NEUTRAL[name]) throw cannotKeep([name]);
 }
-
-const cannotKeep = (field: FieldPath) =>
-  errors.unsupportedParameter(
-    field,
-    fieldText`${field} is not supported by the server that runs this model. Leave it out.`,
-  );
 
 function formatFields(format: ChatRequest['format'], dialect: Dialect): object {
   if (format === undefined) return {};

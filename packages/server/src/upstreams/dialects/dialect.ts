@@ -159,6 +159,11 @@ export interface Dialect {
   /** Its rerank scores are logits, not probabilities. */
   readonly givesRawScores: boolean;
 
+  /** `json`: it tells neither segments nor the language. */
+  readonly transcriptionFormat: 'verbose_json' | 'json';
+  /** Parts of a transcription that it would ignore: a request with one is refused. */
+  readonly unkeptInTranscription: readonly ('temperature' | 'wordTimestamps')[];
+
   /** Counts the tokens of each text, special tokens included. Resolves with undefined if the answer is not a count. */
   readonly countTexts:
     | ((texts: readonly string[], model: string, ask: Ask) => Promise<number[] | undefined>)

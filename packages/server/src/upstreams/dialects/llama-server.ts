@@ -81,6 +81,8 @@ export const llamaServer: Dialect = {
   toolChoice: (choice) => (typeof choice === 'object' ? 'required' : wireToolChoice(choice)),
   imageRequest: undefined,
   givesRawScores: true,
+  transcriptionFormat: 'json',
+  unkeptInTranscription: ['wordTimestamps'],
   tokenizer,
   async countTexts(texts, model, ask) {
     const counts: number[] = [];

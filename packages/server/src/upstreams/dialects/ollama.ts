@@ -30,6 +30,8 @@ export const ollama: Dialect = {
       ? embeddingsOf(embeddings.map(vectorOf), count, countOf(prompt_eval_count))
       : undefined;
   },
+  /** It always transcribes at temperature 0, and tells one segment. */
+  unkeptInTranscription: ['temperature', 'wordTimestamps'],
 };
 
 /** Its context, unless `num_ctx` of the model or OLLAMA_CONTEXT_LENGTH says otherwise. It silently cuts longer prompts. */

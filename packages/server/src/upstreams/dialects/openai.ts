@@ -59,6 +59,8 @@ export const openai: Dialect = {
     return { base: 'api', route: '/rerank', body: JSON.stringify(body) };
   },
   givesRawScores: false,
+  transcriptionFormat: 'verbose_json',
+  unkeptInTranscription: [],
   countTexts: undefined,
   tokenizer: undefined,
   countChat: undefined,

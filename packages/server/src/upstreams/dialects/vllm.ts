@@ -96,6 +96,7 @@ export const vllm: Dialect = {
   /** It shares cached prefixes only between requests with the same salt: how fast an answer begins shows nothing of other accounts. */
   accountFields: (accountId) => ({ cache_salt: createHash('sha256').update(accountId).digest('base64url') }),
   imageRequest: (image, model) => postEmbeddings({ model, messages: [{ role: 'user', content: [wireImage(image)] }] }),
+  unkeptInTranscription: ['wordTimestamps'],
   tokenizer: vllmTokenizer(''),
   async countTexts(texts, model, ask) {
     const counts: number[] = [];

@@ -1,7 +1,7 @@
 import type { UpstreamFailureKind } from '@baobab/core/domain/attempts.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import { fieldText } from '@baobab/core/errors/fields.ts';
+import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
 
 /** Why one call to one upstream failed, with the error for the client if no other upstream succeeds. */
 export class UpstreamFailure extends Error {
@@ -44,6 +44,13 @@ export function failureFromTransport(error: unknown, slug: string): UpstreamFail
   const kind = RESET_CODES.has(code) ? 'reset' : 'broken';
   return new UpstreamFailure(kind, errors.modelUnavailable(slug, reason), detail);
 }
+
+/** A part of a request that the upstream would ignore. */
+export const cannotKeep = (field: FieldPath) =>
+  errors.unsupportedParameter(
+    field,
+    fieldText`${field} is not supported by the server that runs this model. Leave it out.`,
+  );
 
 /** The request is in order, but this upstream cannot tell tokens. */
 export const noTokenRoute = (detail: string): UpstreamFailure =>
