@@ -40,13 +40,15 @@ describe('rerank through an upstream', () => {
   });
 
   it('has the same results in the shape of Voyage', async () => {
-    const body = { model: MODEL, query: 'one two', documents: ['one two', 'three'], return_documents: true };
+    const documents = ['one two', 'three', 'four'];
+    const body = { model: MODEL, query: 'one two', documents, return_documents: true, top_k: 2 };
     const response = await bed.post('/v1/rerank', body);
     const answer = (await response.json()) as {
       results: { index: number; relevance_score: number; document: { text: string } }[];
       data: { index: number; relevance_score: number; document: string }[];
     };
     expect(answer).toMatchObject({ object: 'list', model: MODEL, usage: { total_tokens: expect.any(Number) } });
+    expect(answer.data).toHaveLength(2);
     expect(answer.data).toEqual(answer.results.map((each) => ({ ...each, document: each.document.text })));
   });
 

@@ -2,6 +2,7 @@ import type { SamplingOptions, ToolChoice } from '@baobab/core/engine/engine.ts'
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FieldNames } from '../answer/field-names.ts';
 import { isLarge, largeBytes } from '../body/large-parts.ts';
+import { refuseUnkept, type UnkeptFields } from '../body/unkept.ts';
 import { type ConstraintBody, formatNames, formatOf } from './constraint.ts';
 import type { SamplingBody } from './schema.ts';
 
@@ -52,7 +53,7 @@ function minTokensOf(body: SamplingBody): number | undefined {
 
 /** What chat and completions share besides. */
 export function requestFieldsOf(body: SamplingBody & ConstraintBody) {
-  refuseUnkept(body);
+  refuseUnsupported(body);
   return {
     ...samplingOf(body),
     format: formatOf(body),
@@ -61,14 +62,14 @@ export function requestFieldsOf(body: SamplingBody & ConstraintBody) {
   };
 }
 
-/** Fields of other servers that would change the answer and that no engine here keeps, with the values that change nothing. */
-const UNKEPT: Readonly<Record<string, readonly unknown[]>> = {
+export const UNKEPT_IN_GENERATION: UnkeptFields = {
   allowed_token_ids: [],
   bad_words: [],
   chat_template: [],
   documents: [],
   dry_multiplier: [0],
   dynatemp_range: [0],
+  functions: { instead: 'tools' },
   include_stop_str_in_output: [false],
   logits_processors: [],
   mirostat: [0],
@@ -76,16 +77,12 @@ const UNKEPT: Readonly<Record<string, readonly unknown[]>> = {
   stop_token_ids: [],
   typical_p: [1],
   use_beam_search: [false],
+  web_search_options: [],
   xtc_probability: [0],
 };
 
-function refuseUnkept(body: SamplingBody): void {
-  for (const [field, value] of Object.entries(body)) {
-    const neutral = UNKEPT[field];
-    const isEmpty = value === null || (Array.isArray(value) && value.length === 0);
-    if (neutral === undefined || isEmpty || neutral.includes(value)) continue;
-    throw errors.unsupportedParameter(field, `'${field}' is not supported: leave it out.`);
-  }
+function refuseUnsupported(body: SamplingBody): void {
+  refuseUnkept(body, UNKEPT_IN_GENERATION);
   for (const name of Object.keys(body.chat_template_kwargs ?? {})) {
     if (name === 'enable_thinking' || name === 'thinking') continue;
     const field = `chat_template_kwargs.${name.slice(0, SHOWN_LENGTH)}`;

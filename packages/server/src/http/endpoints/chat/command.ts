@@ -91,12 +91,6 @@ function refuseUnsupported(body: ChatCompletionBody): void {
     const param = body.audio ? 'audio' : 'modalities';
     throw errors.unsupportedParameter(param, `'${param}' asks for speech, but chat models here answer with text only.`);
   }
-  if (body.functions && body.functions.length > 0) {
-    throw errors.unsupportedParameter('functions', "'functions' is not supported. Send 'tools' instead.");
-  }
-  if (body.web_search_options) {
-    throw errors.unsupportedParameter('web_search_options', "'web_search_options' is not supported: leave it out.");
-  }
 }
 
 export function chatCommand(body: ChatCompletionBody): ChatCommand {

@@ -6,9 +6,10 @@ import type { EmbeddingCommand, EmbeddingsService } from '../../../inference/emb
 import { inferenceErrors } from '../../answer/error-answer.ts';
 import { sendBody } from '../../answer/event-stream.ts';
 import type { FieldNames } from '../../answer/field-names.ts';
+import { refuseUnkept } from '../../body/unkept.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { MAX_FLOAT_BYTES, writeFloats } from './float-text.ts';
-import { EmbeddingRequest, EmbeddingResponse } from './schema.ts';
+import { EmbeddingRequest, EmbeddingResponse, UNKEPT_IN_EMBEDDINGS } from './schema.ts';
 
 type EmbeddingBody = Static<typeof EmbeddingRequest>;
 type Input = EmbeddingBody['input'];
@@ -31,11 +32,11 @@ function inputOf(item: Exclude<Item, number>, index: number): EmbeddingCommand['
   return { source, field: ['inputs', index, 'image'] };
 }
 
-const commandOf = ({ model, input, dimensions }: EmbeddingBody): EmbeddingCommand => ({
-  model,
-  inputs: inputsOf(input),
-  dimensions: dimensions ?? undefined,
-});
+function commandOf(body: EmbeddingBody): EmbeddingCommand {
+  refuseUnkept(body, UNKEPT_IN_EMBEDDINGS);
+  const { model, input, dimensions } = body;
+  return { model, inputs: inputsOf(input), dimensions: dimensions ?? undefined };
+}
 
 /** What the route and the lines of batches share. */
 export const embeddingEndpoint = {

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { label, shortText, text, tokenIds } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
+import type { UnkeptFields } from '../../body/unkept.ts';
 
 const words = text({ minLength: 1 });
 /** The service refuses more, with the code for too many inputs. */
@@ -26,6 +27,29 @@ export const EmbeddingRequest = Type.Object({
   ),
   user: optional(label(), 'Taken and ignored'),
 });
+
+/** Of the APIs of Cohere, Voyage, Jina, Mistral, vLLM, TEI, llama-server and infinity. Vectors always have unit length. */
+export const UNKEPT_IN_EMBEDDINGS: UnkeptFields = {
+  add_special_tokens: [true],
+  embd_normalize: [2],
+  embed_dtype: ['float32'],
+  embedding_type: ['float'],
+  embedding_types: ['float'],
+  endianness: ['little', 'native'],
+  input_type: [],
+  instruction: [],
+  late_chunking: [false],
+  messages: [],
+  modality: ['text'],
+  normalize: [true],
+  normalized: [true],
+  output_dimension: { instead: 'dimensions' },
+  output_dtype: ['float'],
+  prompt_name: [],
+  return_multivector: [false],
+  task: [],
+  use_activation: [true],
+};
 
 export const EmbeddingResponse = Type.Object({
   object: Type.Literal('list'),

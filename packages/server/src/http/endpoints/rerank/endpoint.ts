@@ -4,8 +4,9 @@ import type { Static } from 'typebox';
 import type { InferenceCall } from '../../../inference/call.ts';
 import type { RerankService } from '../../../inference/rerank.ts';
 import { inferenceErrors } from '../../answer/error-answer.ts';
+import { refuseUnkept } from '../../body/unkept.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
-import { RerankRequest, RerankResponse } from './schema.ts';
+import { RerankRequest, RerankResponse, UNKEPT_IN_RERANK } from './schema.ts';
 
 /** A search unit is one query with up to this many documents. */
 const DOCUMENTS_PER_SEARCH_UNIT = 100;
@@ -17,13 +18,14 @@ async function answer(
   body: Static<typeof RerankRequest>,
   version: '1' | '2' = '1',
 ) {
+  refuseUnkept(body, UNKEPT_IN_RERANK);
   const { model, query } = body;
   const documents = body.documents.map((each) => (typeof each === 'string' ? each : each.text));
   const { results, promptTokens } = await rerank.rerank(call, {
     model,
     query,
     documents,
-    topN: body.top_n ?? undefined,
+    topN: body.top_n ?? body.top_k ?? undefined,
   });
   return {
     id: createId('rerank'),

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { shortText, text } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
+import type { UnkeptFields } from '../../body/unkept.ts';
 
 const documentText = Type.Object({ text: text({ minLength: 1 }) }, { description: 'A text, as an object' });
 
@@ -14,8 +15,25 @@ export const RerankRequest = Type.Object({
     description: 'Up to 1000 texts',
   }),
   top_n: optional(Type.Integer({ minimum: 1 }), 'Return only the best N results; all by default'),
+  top_k: optional(Type.Integer({ minimum: 1 }), "Voyage's name of `top_n`"),
   return_documents: optional(Type.Boolean({ default: false }), 'Repeat the text of each document in the answer'),
 });
+
+/** Of the APIs of Cohere, Jina, Voyage, vLLM and TEI. */
+export const UNKEPT_IN_RERANK: UnkeptFields = {
+  activation: [true],
+  instruct: [],
+  instruction: [],
+  max_chunks_per_doc: [],
+  overlap_tokens: [],
+  rank_fields: ['text'],
+  raw_scores: [false],
+  return_embeddings: [false],
+  return_input: { instead: 'return_documents' },
+  return_text: { instead: 'return_documents' },
+  softmax: [true],
+  use_activation: [true],
+};
 
 export const RerankResponse = Type.Object({
   id: Type.String(),

@@ -38,8 +38,11 @@ function toBody(fields: ReadonlyMap<string, string[]>): TranscriptionBody {
   const granularities = fields.get('timestamp_granularities[]') ?? fields.get('timestamp_granularities');
   const temperature = one('temperature');
   const stream = one('stream');
+  const others = [...fields].map(([name, values]) => [name.split('[', 1)[0] ?? '', values.at(-1)] as const);
   const body = Object.fromEntries(
     Object.entries({
+      // Checked against what is not supported: `include[]`, `chunking_strategy[type]`.
+      ...Object.fromEntries(others),
       model: one('model'),
       file_id: one('file_id'),
       language: one('language') || undefined,

@@ -8,6 +8,7 @@ import type { TranscriptionCommand, TranscriptionsService } from '../../../infer
 import type { FilesService } from '../../../services/files/files.ts';
 import { inferenceErrors } from '../../answer/error-answer.ts';
 import { streamedAnswer } from '../../answer/event-stream.ts';
+import { refuseUnkept } from '../../body/unkept.ts';
 import { stoppedByToWire } from '../../generation/choices.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { principalOf } from '../../request/request-record.ts';
@@ -18,6 +19,7 @@ import {
   TranscriptionFormFields,
   TranscriptionRequest,
   TranscriptionResponse,
+  UNKEPT_IN_TRANSCRIPTIONS,
 } from './schema.ts';
 
 export interface TranscriptionRouteOptions {
@@ -33,6 +35,7 @@ const ENDPOINT = '/v1/audio/transcriptions';
 const LARGEST_AT_ONCE = 16;
 
 function check(body: TranscriptionBody): void {
+  refuseUnkept(body, UNKEPT_IN_TRANSCRIPTIONS);
   const { stream, response_format: format = 'json', timestamp_granularities: granularities = [] } = body;
   if (granularities.length > 0 && format !== 'verbose_json') {
     throw errors.invalidParameter(
@@ -118,6 +121,7 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
     {
       config: {
         operation: 'transcriptions.create',
+        fieldNames: { wordTimestamps: 'timestamp_granularities' },
         documented: {
           body: { 'multipart/form-data': TranscriptionFormFields, 'application/json': TranscriptionRequest },
           answers: ['text/plain', 'text/vtt', 'text/event-stream'],

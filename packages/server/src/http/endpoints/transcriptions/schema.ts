@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
 import { listOf, shortText } from '../../body/bounded.ts';
+import type { UnkeptFields } from '../../body/unkept.ts';
 import { StoppedBy } from '../../generation/schema.ts';
 
 const RESPONSE_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json'] as const;
@@ -63,6 +64,35 @@ export const TranscriptionFormFields = Type.Object({
   ...fields,
   'timestamp_granularities[]': granularities,
 });
+
+/** Of the APIs of OpenAI, vLLM, whisper.cpp and others. Audio is always cut at silence. */
+export const UNKEPT_IN_TRANSCRIPTIONS: UnkeptFields = {
+  beam_size: [],
+  best_of: [1],
+  chunking_strategy: ['auto'],
+  diarize: [false],
+  frequency_penalty: [0],
+  hotwords: [],
+  include: [],
+  initial_prompt: { instead: 'prompt' },
+  keywords: [],
+  known_speaker_names: [],
+  known_speaker_references: [],
+  languages: [],
+  length_penalty: [1],
+  max_completion_tokens: [],
+  max_tokens: [],
+  min_p: [0],
+  n: [1],
+  presence_penalty: [0],
+  repetition_penalty: [1],
+  task: ['transcribe'],
+  to_language: [],
+  top_k: [0, -1],
+  top_p: [1],
+  translate: [false],
+  use_beam_search: [false],
+};
 
 export type TranscriptionBody = Static<typeof TranscriptionRequest>;
 
