@@ -10,6 +10,14 @@ export const TASK = {
   prompt: 'Change hello.txt so that it greets Baobab.',
 };
 
+/** A task that needs a file which fills every context, and whatever an agent makes of it. */
+export const LONG_TASK = {
+  file: 'notes.txt',
+  content: 'A line of notes that says nothing about the task.\n'.repeat(4000),
+  prompt: `Read notes.txt. ${TASK.prompt}`,
+};
+const SUMMARY = 'The notes were read. What remains: hello.txt must greet Baobab.';
+
 interface Schema {
   type?: string;
   const?: unknown;
@@ -52,6 +60,7 @@ const EDITS: Readonly<Record<string, object>> = {
   shell_command: { command: EDIT },
   shell: { command: ['bash', '-lc', EDIT] },
   Bash: { command: EDIT, description: 'Edit the file' },
+  bash: { command: EDIT, description: 'Edit the file' },
 };
 
 function forcedTool({ tools = [], tool_choice: choice }: ChatBody) {
@@ -67,10 +76,18 @@ function turnFor(body: ChatBody): ScriptedTurn {
   if (forced) return { calls: [{ name: forced.name, arguments: sample(forced.parameters) as object }] };
   const schema = body.response_format?.json_schema?.schema;
   if (schema) return { text: JSON.stringify(sample(schema)) };
+  const names = new Set(body.tools?.map((tool) => tool.function.name));
+  const said = JSON.stringify(body.messages);
+  const isCompacted = said.includes(SUMMARY);
+  if (said.includes(LONG_TASK.file) && !isCompacted) {
+    if (!names.has('bash')) return { text: SUMMARY };
+    const command = `tail -n +${body.messages.length} ${LONG_TASK.file}`;
+    return { calls: [{ name: 'bash', arguments: { command, description: 'Read the notes' } }] };
+  }
   if (body.messages.at(-1)?.role === 'tool')
     return { reasoning: 'The tool has answered.', text: 'Done: the file was edited.' };
-  const names = new Set(body.tools?.map((tool) => tool.function.name));
-  const asked = JSON.stringify(body.messages.filter(({ role }) => role === 'user')).includes(TASK.file);
+  const users = body.messages.filter(({ role }) => role === 'user');
+  const asked = isCompacted || JSON.stringify(users).includes(TASK.file);
   const tool = Object.keys(EDITS).find((name) => names.has(name));
   if (asked && tool) return { reasoning: 'I edit the file.', calls: [{ name: tool, arguments: EDITS[tool] ?? {} }] };
   const [weather] = (body.tools ?? []).filter((each) => each.function.name === 'get_weather');
@@ -79,15 +96,26 @@ function turnFor(body: ChatBody): ScriptedTurn {
     : { text: 'OK, hello.' };
 }
 
-/** An upstream that acts as a strong model, so that agents go through their whole loop. */
-export async function startStrongModel(): Promise<AsyncDisposable & { url: string }> {
+/** An upstream that acts as a strong model, so that agents go through their whole loop. A token is four characters. */
+export async function startStrongModel({
+  contextLength = Number.POSITIVE_INFINITY,
+} = {}): Promise<AsyncDisposable & { url: string; refusals(): number }> {
+  let refusals = 0;
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const json = (text: string) => response.writeHead(200, { 'content-type': 'application/json' }).end(text);
     if (request.method === 'GET') return json('{"data":[]}');
     if (request.url === '/tokenize') return json('{"count":1234}');
-    const events = turnChunks(turnFor(JSON.parse(Buffer.concat(chunks).toString())));
+    const text = Buffer.concat(chunks).toString();
+    const promptTokens = Math.ceil(text.length / 4);
+    if (promptTokens > contextLength) {
+      refusals += 1;
+      const message = `This model's maximum context length is ${contextLength} tokens. However, you requested 0 output tokens and your prompt contains ${promptTokens} input tokens, for a total of ${promptTokens} tokens.`;
+      response.writeHead(400, { 'content-type': 'application/json' });
+      return response.end(JSON.stringify({ error: { message, type: 'BadRequestError', code: 400 } }));
+    }
+    const events = turnChunks({ ...turnFor(JSON.parse(text)), promptTokens });
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     return response.end(`${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')}data: [DONE]\n\n`);
   });
@@ -95,6 +123,7 @@ export async function startStrongModel(): Promise<AsyncDisposable & { url: strin
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/v1`,
+    refusals: () => refusals,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();

@@ -1,0 +1,6 @@
+import { agents } from './agents.ts';
+import type { Client } from './client.ts';
+import { libraries } from './libraries.ts';
+import { litellm } from './litellm.ts';
+
+export const clients: readonly Client[] = [...agents, ...libraries, litellm];

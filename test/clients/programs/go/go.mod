@@ -1,0 +1,3 @@
+module baobab-client
+
+go 1.24
