@@ -137,7 +137,8 @@ it('answers and bills every line once when the server is killed twice', async ()
     await server.kill();
     await start();
   }
-  const { status, request_counts, output_file_id, error_file_id } = await ended(batch);
+  const { status, request_counts, output_file_id, error_file_id, model, usage, ...more } = await ended(batch);
+  const { cost_usd: cost } = more as unknown as { cost_usd: number };
   expect(status).toBe('completed');
   expect(request_counts).toEqual({ total: count, completed: count, failed: 0 });
   expect(error_file_id).toBeUndefined();
@@ -146,10 +147,18 @@ it('answers and bills every line once when the server is killed twice', async ()
   );
   const database = new DatabaseSync(join(dataDir, 'baobab.sqlite'), { readOnly: true });
   const billed = database
-    .prepare('select count(*) as n, count(distinct billing_id) as ids from ledger where billing_id like ?')
+    .prepare(
+      'select count(*) as n, count(distinct billing_id) as ids, sum(prompt_tokens) as tokens, sum(cost_nano_usd) as cost ' +
+        'from ledger where billing_id like ?',
+    )
     .get(`${batch.id}:%`);
   database.close();
-  expect(billed).toEqual({ n: count, ids: count });
+  expect(billed).toMatchObject({ n: count, ids: count });
+  expect({ model, tokens: usage?.total_tokens, cost }).toEqual({
+    model: EMBEDDING,
+    tokens: billed?.tokens,
+    cost: Number(billed?.cost) / 1e9,
+  });
 });
 
 it('keeps finished lines when the client cancels', async () => {

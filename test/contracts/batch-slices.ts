@@ -155,7 +155,7 @@ export function batchSlicesContract(name: string, open: () => Promise<BatchesUnd
       expect(await claimIds(batches, { ownerId: 'p1', now: 100 })).toEqual([id]);
       const late = { lines: [recordedLine(2)], slices: [2], finished: [2], now: 101 };
       await expect(slices.record(owned(id, 'p2'), late)).rejects.toThrow(LeaseLostError);
-      await batches.end(owned(id, 'p1'), { outcome: 'cancelled', now: 102 });
+      await batches.end(owned(id, 'p1'), { outcome: 'cancelled', bills: [], now: 102 });
       expect(await batches.get(id)).toMatchObject({ status: 'cancelled', counts: { completed: 0 } });
     });
 

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Batch } from '../../packages/core/src/domain/batch.ts';
+import { consumptionOf } from '../../packages/core/src/domain/measures.ts';
 import type {
   BatchClaim,
   BatchRepository,
@@ -31,6 +32,7 @@ export const newBatch = (id: string, changes: Partial<Batch> = {}): Batch => ({
   resultLifetimeMs: null,
   counts: { total: 0, completed: 0, failed: 0 },
   expiredLines: 0,
+  bills: null,
   createdAt: 1,
   expiresAt: 2,
   inProgressAt: null,
@@ -56,6 +58,7 @@ export const newSlices = (count: number): BatchSlice[] =>
     start: index * 10,
     bytes: 10,
   }));
+const BILLS = [{ model: 'acme/ü', requests: 1, ...consumptionOf({ promptTokens: 7 }), costNanoUsd: 9_000_000_000_000 }];
 const PROBLEM = { code: 'c', message: 'm', param: null, line: 3 };
 
 const CLAIM: BatchClaim = {
@@ -112,12 +115,12 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       expect(await store.files.attached(refused)).toBeUndefined();
       expect(await batches.create(newBatch('m4'), 2)).toBe('created');
       await claimIds(batches);
-      await batches.end(owned(`batch_${first}`), { outcome: 'failed', now: 1 });
+      await batches.end(owned(`batch_${first}`), { outcome: 'failed', bills: [], now: 1 });
       expect(await create('m5')).toBe('created');
       expect(await create('m6')).toBe('too many active');
       for (const id of [second, 'm4', 'm5']) {
         await claimIds(batches, { now: 1_000 });
-        await batches.end(owned(`batch_${id}`), { outcome: 'failed', now: 1 });
+        await batches.end(owned(`batch_${id}`), { outcome: 'failed', bills: [], now: 1 });
       }
     });
 
@@ -255,6 +258,7 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       expect(await batches.claimWhole(owned(id), lease)).toBe(true);
       await batches.end(owned(id), {
         outcome: 'completed',
+        bills: BILLS,
         output: storedFile('out'),
         errors: storedFile('err'),
         now: 32,
@@ -264,6 +268,7 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
         outputFileId: 'file_out',
         errorFileId: 'file_err',
         endedAt: 32,
+        bills: BILLS,
         counts: { total: 1, completed: 1, failed: 0 },
       });
       expect(await store.files.get('acct_1', 'file_out')).toBeDefined();
@@ -273,9 +278,9 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
       expect(await batches.recordedLines(id, { after: 0, last: 9, limit: 9 })).toEqual([]);
       expect(await claimIds(batches, { now: 5_000_000 })).not.toContain(id);
       expect(await batches.claimWhole(owned(id), lease)).toBe(false);
-      await expect(batches.end(owned(id), { outcome: 'failed', output: storedFile('late'), now: 33 })).rejects.toThrow(
-        LeaseLostError,
-      );
+      await expect(
+        batches.end(owned(id), { outcome: 'failed', bills: [], output: storedFile('late'), now: 33 }),
+      ).rejects.toThrow(LeaseLostError);
       expect(await batches.get(id)).toMatchObject({ status: 'completed', outputFileId: 'file_out' });
       expect(await store.files.get('acct_1', 'file_late')).toBeUndefined();
     });
@@ -331,7 +336,7 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
     it('forgets batches that have ended, and only those', async () => {
       for (const id of ['a', 'b']) await batches.create(newBatch(id), 0);
       await claimIds(batches);
-      await batches.end(owned('batch_a'), { outcome: 'completed', now: 4 });
+      await batches.end(owned('batch_a'), { outcome: 'completed', bills: [], now: 4 });
       await batches.forget(['batch_a', 'batch_b', 'batch_none']);
       await batches.forget([]);
       expect(await batches.get('batch_a')).toBeUndefined();
@@ -366,7 +371,7 @@ export function batchesContract(name: string, open: () => Promise<BatchesUnderTe
         batches.restart(lost),
         batches.begin(lost, { total: 9, problems: [PROBLEM], slices, now: 2 }),
         batches.record(lost, [recordedLine(1)]),
-        batches.end(lost, { outcome: 'completed', output: storedFile('out'), now: 4 }),
+        batches.end(lost, { outcome: 'completed', bills: [], output: storedFile('out'), now: 4 }),
       ];
       const outcomes = await Promise.allSettled(changes);
       for (const outcome of outcomes) expect(outcome).toMatchObject({ reason: expect.any(LeaseLostError) });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { lineBillingId } from '../../packages/core/src/domain/batch.ts';
 import type { DimensionName } from '../../packages/core/src/domain/measures.ts';
 import { usageBucketBounds } from '../../packages/core/src/domain/time/zoned-bucket.ts';
 import { type Bucket, bucketIndex } from '../../packages/core/src/domain/usage-window.ts';
@@ -72,6 +73,30 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
       groupBy: [],
       limit: 1_000,
       ...changes,
+    });
+
+    it('adds up what the lines of one batch were billed, by model', async () => {
+      const accountId = freshAccount();
+      const line = (number: number, changes: Partial<LedgerRow> = {}) =>
+        ledgerRow({ accountId, billingId: lineBillingId('batch_mine', number), ...changes });
+      await store.ledger.append([
+        line(1),
+        line(2, { keyId: 'key_2', costNanoUsd: 5 }),
+        line(50_000, { model: 'acme/two', promptTokens: 3 }),
+        ...['batch_min', 'batch_mine1', 'batch_minf'].map((id) =>
+          ledgerRow({ accountId, billingId: lineBillingId(id, 1) }),
+        ),
+        ledgerRow({ accountId, billingId: 'batch_mine' }),
+      ]);
+      // As after a crash, when the line runs again.
+      await store.ledger.append([line(2, { costNanoUsd: 7_777 })]);
+      const used = { promptTokens: 10, completionTokens: 5, cacheReadTokens: 2, audioSeconds: 1 };
+      const twice = { promptTokens: 20, completionTokens: 10, cacheReadTokens: 4, audioSeconds: 2 };
+      expect(await store.usage.batchBills('batch_mine')).toEqual([
+        { model: 'acme/one', requests: 2, ...twice, costNanoUsd: 1_005 },
+        { model: 'acme/two', requests: 1, ...used, promptTokens: 3, costNanoUsd: 1_000 },
+      ]);
+      expect(await store.usage.batchBills('batch_none')).toEqual([]);
     });
 
     it('reports what was appended, at once', async () => {

@@ -237,6 +237,12 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
       (await json<{ data: { id: string }[] }>(address, key())).data.map(({ id }) => id);
     const open = (name: string, query = '') => page.goto(`${bed.address}/console${path(name, query)}`);
 
+    const column = async (table: string, name: string): Promise<string[]> => {
+      const { head, rows } = await cells(page, table);
+      expect(head).toContain(name);
+      return rows.map((row) => row[head.indexOf(name)] ?? '');
+    };
+
     const requests = await ids(at('/v1/requests', account(), 'limit=200'));
     const listed = await cells(page, 'Requests');
     expect(listed.rows.map((row) => row.at(-1))).toEqual(requests.map((id) => `…${id.slice(-6)}`));
@@ -246,33 +252,49 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
       (await json<{ data: T[] }>(at(list, one), key())).data;
     await open('/files');
     const files = await named<{ id: string; filename: string }>('/v1/files');
-    const names = (await cells(page, 'Files')).rows.map(([name = '']) => name);
-    expect(names.length).toBe(files.length);
-    expect(names).toContain(one === undefined && operator ? 'input-of-2.jsonl' : 'input-of-3.jsonl');
+    expect(files.map(({ filename }) => filename)).toContain(
+      one === undefined && operator ? 'input-of-2.jsonl' : 'input-of-3.jsonl',
+    );
+    const fileIds = (await column('Files', 'File id')).map((id) => id.replace('…', ''));
+    expect(fileIds).toEqual(files.map(({ id }, index) => id.slice(0, fileIds[index]?.length)));
     await open('/batches');
-    const batches = await named('/v1/batches');
+    const batches = await named<{ id: string; cost_usd: number }>('/v1/batches');
     expect((await cells(page, 'Batches')).rows.map(([id]) => id)).toEqual(batches.map(({ id }) => id));
     await page.getByRole('button', { name: batches[0]?.id ?? 'none' }).click();
-    await page.getByRole('dialog', { name: 'Batch' }).getByText('Completed').waitFor();
+    const sheet = page.getByRole('dialog', { name: 'Batch' });
+    await sheet.getByText('Completed').waitFor();
+    await sheet.getByRole('link', { name: EMBEDDING }).waitFor();
+    const billed = await json<{ data: { cost_usd: number }[] }>(
+      at('/v1/requests', account(), `limit=200&model=${EMBEDDING}`),
+      key(),
+    );
+    // The line was the last request.
+    expect(batches[0]?.cost_usd).toBe(billed.data[0]?.cost_usd);
+    expect(
+      numberOf((await sheet.locator('.details-row', { hasText: 'Spend' }).locator('dd').textContent()) ?? ''),
+    ).toBe(batches[0]?.cost_usd);
 
     await open('/models');
     const models = await ids('/v1/models');
-    expect((await cells(page, 'Models')).rows.length).toBe(models.length);
+    expect((await column('Models', 'Model')).toSorted()).toEqual(models.toSorted());
     if (!operator) return;
 
     await open('/keys', 'show=all');
-    const keys = await ids(at('/v1/admin/keys', one));
-    expect((await cells(page, 'Keys')).rows.length).toBe(keys.length);
+    const keys = await named<{ id: string; name: string; prefix: string }>('/v1/admin/keys');
+    const keyNames = (await cells(page, 'Keys')).rows.map(([name, prefix]) => `${name} ${prefix}`);
+    expect(keyNames.toSorted()).toEqual(keys.map(({ name, prefix }) => `${name} ${prefix}…`).toSorted());
     await open('/audit');
-    const entries = await ids(at('/v1/admin/audit', one));
-    expect((await cells(page, 'Audit log')).rows.length).toBe(entries.length);
+    const entries = await named<{ id: string; target: { name: string } }>('/v1/admin/audit');
+    const targets = (await column('Audit log', 'What')).map((text) => text.split(' · ')[0]);
+    expect(targets).toEqual(entries.map(({ target }) => target.name));
     await open('/accounts');
     const accounts = await json<{ data: { name: string }[] }>('/v1/admin/accounts');
     const shown = (await cells(page, 'Accounts')).rows.map(([name]) => name);
     expect(shown.toSorted()).toEqual(accounts.data.map(({ name }) => name).toSorted());
     await open('/engines');
-    const engines = await json<{ data: { processes: number }[] }>('/v1/admin/engines');
-    expect((await cells(page, 'Engines')).rows.length).toBe(engines.data.length);
+    const engines = await json<{ data: { model: string; version: string; processes: number }[] }>('/v1/admin/engines');
+    const engineNames = engines.data.map(({ model, version }) => `${model}@${version}`);
+    expect((await column('Engines', 'Model')).toSorted()).toEqual(engineNames.toSorted());
     const loaded = engines.data.filter(({ processes }) => processes > 0).length;
     expect(await page.locator('.figure', { hasText: 'Loaded models' }).locator('dd').first().textContent()).toBe(
       String(loaded),

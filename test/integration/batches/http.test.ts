@@ -68,6 +68,8 @@ describe('batches over HTTP', () => {
     expect((await get(`/batches/${body.id}`, await shared.bed.caller())).error.code).toBe('batch_not_found');
     const page = await get('/batches?limit=1');
     expect(page).toMatchObject({ object: 'list', data: [{ id: body.id }], first_id: body.id, has_more: true });
+    const ended = (await get('/batches')).data.at(-1);
+    expect(ended).toMatchObject({ status: 'completed', models: [], cost_usd: 0, usage: { total_tokens: 0 } });
     const second = await get(`/batches?limit=1&after=${page.last_id}`);
     expect(second.data[0].id < body.id).toBe(true);
     expect(await get('/batches', await shared.bed.caller())).toEqual({ object: 'list', data: [], has_more: false });

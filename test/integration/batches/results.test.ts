@@ -1,6 +1,12 @@
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { type Batch, MAX_BATCH_BYTES, MAX_BATCH_LINES } from '../../../packages/core/src/domain/batch.ts';
+import {
+  type Batch,
+  lineBillingId,
+  MAX_BATCH_BYTES,
+  MAX_BATCH_LINES,
+} from '../../../packages/core/src/domain/batch.ts';
+import { ledgerRow } from '../../contracts/ledger.ts';
 import { createFileBed } from '../../fixtures/file-bed.ts';
 import { createExecutor, request, requests, useBatchBed } from './bed.ts';
 
@@ -44,6 +50,21 @@ describe('results of batches', () => {
     const groups = async () => (await shared.bed.blobFiles()).filter((name) => name.includes('/batches/'));
     await expect.poll(groups).toEqual([]);
     expect(await shared.bed.store.files.attached(batch.id)).toBeUndefined();
+  });
+
+  it('holds what its lines were billed, once it has ended', async () => {
+    const { order, hold, release } = start();
+    hold();
+    const batch = await order(requests(2, 'held'));
+    // The second line was billed by a process that crashed before it recorded the answer.
+    const rows = [1, 2].map((line) =>
+      ledgerRow({ billingId: lineBillingId(batch.id, line), model: 'acme/one', costNanoUsd: 40 }),
+    );
+    await shared.bed.store.ledger.append([...rows, ledgerRow({ model: 'acme/one' })]);
+    expect(batch.bills).toBeNull();
+    release();
+    const { bills } = await reached(batch, 'completed');
+    expect(bills).toMatchObject([{ model: 'acme/one', requests: 2, promptTokens: 20, costNanoUsd: 80 }]);
   });
 
   it('fails when the file cannot be used', async () => {

@@ -1,5 +1,6 @@
 import { errors } from '../errors/errors.ts';
 import { fieldText } from '../errors/fields.ts';
+import type { Consumption } from './measures.ts';
 import { BATCH_OPERATIONS } from './operations.ts';
 import { HOUR_MS } from './time/durations.ts';
 
@@ -40,6 +41,17 @@ export interface BatchProblem {
   line: number | null;
 }
 
+/** What the lines of one model were billed. */
+export interface ModelBill extends Consumption {
+  /** The slug without a pin. */
+  model: string;
+  requests: number;
+  costNanoUsd: number;
+}
+
+/** The same for every attempt, so that a line that ran before a crash is billed once. */
+export const lineBillingId = (batchId: string, line: number): string => `${batchId}:${line}`;
+
 export interface Batch {
   id: string;
   accountId: string;
@@ -59,6 +71,8 @@ export interface Batch {
   counts: { total: number; completed: number; failed: number };
   /** Failed lines that did not run before the batch expired. */
   expiredLines: number;
+  /** From the ledger, once it has ended. */
+  bills: readonly ModelBill[] | null;
   /** Milliseconds since 1970, like the times below. */
   createdAt: number;
   expiresAt: number;

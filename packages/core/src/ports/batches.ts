@@ -1,4 +1,4 @@
-import type { Batch, BatchEndpoint, BatchOutcome, BatchProblem } from '../domain/batch.ts';
+import type { Batch, BatchEndpoint, BatchOutcome, BatchProblem, ModelBill } from '../domain/batch.ts';
 import type { StoredFile } from '../domain/file.ts';
 import type { Quota } from './quotas.ts';
 
@@ -29,6 +29,7 @@ export interface BatchEnd {
   problems?: readonly BatchProblem[] | undefined;
   output?: StoredFile | undefined;
   errors?: StoredFile | undefined;
+  bills: readonly ModelBill[];
   now: number;
 }
 

@@ -1,3 +1,4 @@
+import type { ModelBill } from '../domain/batch.ts';
 import type { Consumption, DimensionLabel, SeriesNames } from '../domain/measures.ts';
 import type { UsageWindow } from '../domain/usage-window.ts';
 import type { ReportCaller } from './reports.ts';
@@ -51,4 +52,6 @@ export interface UsageReader {
   /** In the order of time, then of the groups' names. */
   query(query: UsageQuery, caller?: ReportCaller): Promise<UsageRow[]>;
   spentNanoUsd(query: SpendingQuery): Promise<bigint>;
+  /** What the lines of a batch were billed, by model, in the order of their names. */
+  batchBills(batchId: string): Promise<ModelBill[]>;
 }

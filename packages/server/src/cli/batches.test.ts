@@ -24,6 +24,7 @@ const batch = (id: string, changes: Partial<Batch> = {}): Batch => ({
   resultLifetimeMs: null,
   counts: { total: 10, completed: 4, failed: 1 },
   expiredLines: 0,
+  bills: null,
   createdAt: Date.UTC(2026, 0, 1),
   expiresAt: Date.UTC(2026, 0, 2),
   inProgressAt: null,
@@ -33,6 +34,11 @@ const batch = (id: string, changes: Partial<Batch> = {}): Batch => ({
   ...changes,
 });
 
+const used = { requests: 2, promptTokens: 9, completionTokens: 1, cacheReadTokens: 0, audioSeconds: 0 };
+const bills = [
+  { model: 'acme/one', ...used, costNanoUsd: 1_500 },
+  { model: 'acme/two', ...used, costNanoUsd: 500 },
+];
 const directory = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
 // The server's own connection stays open beside the command's.
 const store = await openStore({ kind: 'sqlite', path: join(directory, 'baobab.sqlite') });
@@ -40,7 +46,7 @@ await store.accounts.create(account({ name: 'default' }), someEntry());
 const file = { id: 'file_1', accountId: 'acct_1', purpose: 'batch', filename: 'x', bytes: 1, sha256: '' } as const;
 await store.files.create({ ...file, blobKey: 'x', createdAt: 0, expiresAt: 1 }, { items: 0, bytes: 0 });
 await store.batches.create(batch('running'), 0);
-await store.batches.create(batch('done', { status: 'completed', outputFileId: 'file_out', endedAt: 5 }), 0);
+await store.batches.create(batch('done', { status: 'completed', outputFileId: 'file_out', endedAt: 5, bills }), 0);
 const counts = { total: 0, completed: 0, failed: 1 };
 await store.batches.create(batch('invalid', { status: 'failed', counts }), 0);
 afterAll(async () => {
@@ -71,6 +77,13 @@ it('lists batches with their progress', async () => {
 it('shows one batch, its files and its problems', async () => {
   const shown = await run('show', 'batch_done');
   expect(shown).toMatch(/output +file_out/);
+  expect(shown).toMatch(/model +acme\/one, acme\/two\n/);
+  expect(shown).toMatch(/cost +\$0.000002: acme\/one \$0.0000015, acme\/two \$0.0000005\n/);
+  expect(await run('show', 'batch_running')).toMatch(/cost +-\n/);
+  expect(JSON.parse(await run('show', 'batch_done', '--json'))).toMatchObject({
+    cost_usd: 0.000002,
+    usage: { total_tokens: 20 },
+  });
   expect(shown).toContain('line 3: This line is not valid JSON.');
   expect(await run('show', 'batch_done', '--watch')).toContain('completed');
   await expect(run('show', 'batch_none')).rejects.toThrow(/no batch 'batch_none'/);

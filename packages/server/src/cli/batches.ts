@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Batch, isActive, requestCounts } from '@baobab/core/domain/batch.ts';
+import { usdText } from '@baobab/core/domain/money.ts';
 import { systemClock } from '@baobab/core/runtime/clock.ts';
 import { openAdministration } from '../compose/administration.ts';
 import { batchToWire } from '../compose/wire-shapes.ts';
@@ -19,6 +20,16 @@ const done = (batch: Batch): string => {
   return `${completed + failed} of ${total}${failed === 0 ? '' : `, ${failed} failed`}`;
 };
 
+const usd = (nanoUsd: bigint | number): string => `$${usdText(nanoUsd)}`;
+
+/** Unknown until the batch has ended. */
+function costOf({ bills }: Batch): string {
+  if (bills === null) return '-';
+  const total = usd(bills.reduce((sum, { costNanoUsd }) => sum + BigInt(costNanoUsd), 0n));
+  if (bills.length < 2) return total;
+  return `${total}: ${bills.map(({ model, costNanoUsd }) => `${model} ${usd(costNanoUsd)}`).join(', ')}`;
+}
+
 function details(batch: Batch, account: string): string {
   const rows: [string, string][] = [
     ['batch', batch.id],
@@ -27,6 +38,8 @@ function details(batch: Batch, account: string): string {
     ['endpoint', batch.endpoint],
     ['status', batch.status],
     ['lines', done(batch)],
+    ['model', batch.bills?.map(({ model }) => model).join(', ') || '-'],
+    ['cost', costOf(batch)],
     ['input', batch.inputFileId],
     ['output', batch.outputFileId ?? '-'],
     ['errors', batch.errorFileId ?? '-'],

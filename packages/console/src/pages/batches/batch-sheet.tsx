@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { href } from '../../address/router.ts';
 import { exactTime } from '../../address/zone.ts';
 import { call } from '../../api/client.ts';
 import { fileAddress, useBatch, useFileStart } from '../../api/queries.ts';
@@ -7,12 +8,12 @@ import { useWorkAccount } from '../../api/session.ts';
 import type { Batch } from '../../api/types.ts';
 import { Button, LinkButton } from '../../components/button.tsx';
 import { Copyable } from '../../components/copying.tsx';
-import { Details } from '../../components/details.tsx';
+import { type Detail, Details } from '../../components/details.tsx';
 import { Failure, toast, toastFailure } from '../../components/feedback.tsx';
 import { Loaded } from '../../components/listing.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
-import { full } from '../../format/numbers.ts';
+import { full, moneyExact } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { BatchProgress, BatchStatus, isRunning, took } from './batch-parts.tsx';
 import { parseProblems } from './batch-problems.ts';
@@ -86,6 +87,7 @@ function KnownBatch({ batch, onClose }: { batch: Batch; onClose: () => void }) {
             [batches.input, <Copyable key="input" text={batch.input_file_id} />],
             [batches.columns.created, time(batch.created_at)],
             length === undefined ? [batches.expires, time(batch.expires_at)] : [batches.columns.took, length],
+            ...spent(batch),
             ...Object.entries(batch.metadata ?? {}),
           ]}
         />
@@ -94,6 +96,27 @@ function KnownBatch({ batch, onClose }: { batch: Batch; onClose: () => void }) {
       {asking && <CancelBatch batch={batch} onClose={() => setAsking(false)} />}
     </Sheet>
   );
+}
+
+/** What was billed, by model where there are several. */
+function spent({ models = [], cost_usd: cost }: Batch): Detail[] {
+  const { batches, figures } = texts;
+  if (cost === undefined) return [[batches.columns.cost, <span class="muted">{batches.costLater}</span>]];
+  const sum = (field: 'prompt_tokens' | 'completion_tokens') => models.reduce((all, model) => all + model[field], 0);
+  return [
+    models.length > 0 && [
+      models.length === 1 ? batches.model : batches.models,
+      models.map(({ model, cost_usd }) => (
+        <div key={model} class="spread">
+          <a href={href('/models', { model })}>{model}</a>
+          {models.length > 1 && <span>{moneyExact(cost_usd)}</span>}
+        </div>
+      )),
+    ],
+    [figures.prompt, full(sum('prompt_tokens'))],
+    [figures.completion, full(sum('completion_tokens'))],
+    [batches.columns.cost, moneyExact(cost)],
+  ];
 }
 
 /** Problems of the input file, or of single lines from the error file. */

@@ -18,7 +18,7 @@ import { Listing } from '../../components/listing.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
 import type { Column } from '../../components/table.tsx';
-import { bytes, full } from '../../format/numbers.ts';
+import { bytes, full, moneyExact } from '../../format/numbers.ts';
 import { ago } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { useWorkAbout } from '../accounts/work-about.ts';
@@ -81,6 +81,14 @@ function batchColumns(now: number): Column<Batch>[] {
       number: true,
       extra: true,
       cell: (batch) => took(batch) ?? '–',
+    },
+    {
+      id: 'cost',
+      label: columns.cost,
+      number: true,
+      extra: true,
+      sortBy: ({ cost_usd }) => cost_usd ?? 0,
+      cell: ({ cost_usd }) => (cost_usd === undefined ? '–' : moneyExact(cost_usd)),
     },
   ];
 }

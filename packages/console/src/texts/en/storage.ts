@@ -42,6 +42,7 @@ export const batches = {
     failed: 'Failed',
     created: 'Created',
     took: 'Duration',
+    cost: 'Spend',
   },
   statuses: {
     validating: 'Checking',
@@ -57,6 +58,9 @@ export const batches = {
   emptyText:
     'A batch takes a JSONL file with one request per line and returns a file with one answer per line. A line looks like this:',
   sheetTitle: 'Create a batch',
+  model: 'Model',
+  models: 'Models',
+  costLater: 'Known when it has ended',
   input: 'Input file',
   noInput: 'Upload a JSONL file first',
   endpoint: 'Endpoint',

@@ -35,7 +35,7 @@ function fakeLedger() {
       return resolve;
     },
     ledger: { append, appendFresh: () => Promise.reject(new Error('rows are appended by their billing id')) },
-    usage: { query: async () => [], spentNanoUsd: async () => BigInt(rows.size) },
+    usage: { query: async () => [], spentNanoUsd: async () => BigInt(rows.size), batchBills: async () => [] },
   };
 }
 

@@ -60,6 +60,10 @@ const settledUsage = (usage: UsageReader, settle: () => Promise<void>): UsageRea
     await settle();
     return usage.spentNanoUsd(query);
   },
+  async batchBills(batchId) {
+    await settle();
+    return usage.batchBills(batchId);
+  },
 });
 
 /** Appends everything in a journal's files to the ledger. The ledger ignores rows it has, so any process may do this at any time. */

@@ -47,6 +47,7 @@ export function composeBatches(options: BatchesOptions) {
     files,
     retention,
     blobs,
+    usage: store.usage,
     keys: store.keys,
     accounts: store.accounts,
     executor: createLineExecutor({ embeddings, rerank, chat, ...responses, clock }),

@@ -130,7 +130,13 @@ const NONE: readonly Budget[] = [];
 export const demandsOf = (budgets: readonly Budget[], reserveNanoUsd: number): BudgetDemand[] =>
   budgets.map(({ id, limitNanoUsd, endsAt }) => ({ id, limitNanoUsd, reserveNanoUsd, expiresAt: endsAt }));
 
-export function createBudgets({ counters, usage }: { counters: Counters; usage: UsageReader }): Budgets {
+export function createBudgets({
+  counters,
+  usage,
+}: {
+  counters: Counters;
+  usage: Pick<UsageReader, 'spentNanoUsd'>;
+}): Budgets {
   const reading = new Map<string, Promise<void>>();
 
   async function readSpending({ id, spending }: Budget, fence: number): Promise<void> {

@@ -42,7 +42,7 @@ export interface Limits {
 
 export interface LimitsDependencies {
   counters: Counters;
-  usage: UsageReader;
+  usage: Pick<UsageReader, 'spentNanoUsd'>;
   clock: Clock;
   /** Owns the admissions. */
   identity: Pick<ProcessIdentity, 'ownerId' | 'leaseMs'>;

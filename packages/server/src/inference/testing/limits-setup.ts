@@ -34,7 +34,6 @@ export function setUp(setting: Setting = {}) {
   const clock = { time: NOVEMBER, now: () => clock.time };
   const asked: SpendingQuery[] = [];
   const usage = {
-    query: async () => [],
     spentNanoUsd: (query: SpendingQuery) => {
       asked.push(query);
       return spent(query);

@@ -21,7 +21,7 @@ export interface OwnKeyService {
 }
 
 export interface OwnKeyDependencies {
-  usage: UsageReader;
+  usage: Pick<UsageReader, 'spentNanoUsd'>;
   clock: Clock;
 }
 

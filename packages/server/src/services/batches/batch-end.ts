@@ -4,6 +4,7 @@ import { MESSAGE_BATCH, type StoredFile } from '@baobab/core/domain/file.ts';
 import type { BatchRepository } from '@baobab/core/ports/batches.ts';
 import type { BlobStore } from '@baobab/core/ports/blobs.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { UsageReader } from '@baobab/core/ports/usage.ts';
 import type { FileRetention } from '../files/file-retention.ts';
 import type { FilesService } from '../files/files.ts';
 import { BATCH_BLOBS } from './result-writer.ts';
@@ -93,6 +94,7 @@ export interface BatchEndDependencies {
   files: Pick<FilesService, 'store'>;
   retention: Pick<FileRetention, 'removeDiscarded'>;
   blobs: BlobStore;
+  usage: Pick<UsageReader, 'batchBills'>;
   clock: Clock;
 }
 
@@ -106,7 +108,7 @@ export interface BatchEnding {
 }
 
 /** Gives a batch its final status and its result files, and removes what only an active batch needs. */
-export function createBatchEnd({ batches, files, retention, blobs, clock }: BatchEndDependencies) {
+export function createBatchEnd({ batches, files, retention, blobs, usage, clock }: BatchEndDependencies) {
   async function resultFile({ batch, input }: BatchEnding, failed: boolean): Promise<StoredFile | undefined> {
     if ((failed ? batch.counts.failed : batch.counts.completed) === 0) return undefined;
     return files.store(batch.accountId, {
@@ -126,14 +128,15 @@ export function createBatchEnd({ batches, files, retention, blobs, clock }: Batc
   return {
     async withResults(ending: BatchEnding): Promise<void> {
       const { batch, ownerId, outcome, problems } = ending;
+      const bills = await usage.batchBills(batch.id);
       const output = await resultFile(ending, false);
       const errors = await resultFile(ending, true);
-      await batches.end({ id: batch.id, ownerId }, { outcome, output, errors, problems, now: clock.now() });
+      await batches.end({ id: batch.id, ownerId }, { outcome, output, errors, problems, bills, now: clock.now() });
       await removeLeftovers(batch.id);
     },
 
     async withoutResults({ batch, ownerId, outcome, problems }: BatchEnding): Promise<void> {
-      await batches.end({ id: batch.id, ownerId }, { outcome, problems, now: clock.now() });
+      await batches.end({ id: batch.id, ownerId }, { outcome, problems, bills: [], now: clock.now() });
       await removeLeftovers(batch.id);
     },
   };

@@ -138,6 +138,7 @@ export const newBatch = ({ account, key }: Principal, { total, ...fields }: NewB
   errorFileId: null,
   counts: { total, completed: 0, failed: 0 },
   expiredLines: 0,
+  bills: null,
   inProgressAt: null,
   finalizingAt: null,
   cancellingAt: null,

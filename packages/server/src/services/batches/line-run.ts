@@ -1,5 +1,11 @@
 import { repeatWork, type UpstreamAttempt } from '@baobab/core/domain/attempts.ts';
-import type { Batch, BatchEndpoint, BatchRequest, LineResult } from '@baobab/core/domain/batch.ts';
+import {
+  type Batch,
+  type BatchEndpoint,
+  type BatchRequest,
+  type LineResult,
+  lineBillingId,
+} from '@baobab/core/domain/batch.ts';
 import { type Consumption, NOTHING_USED } from '@baobab/core/domain/measures.ts';
 import { BATCH_OPERATIONS } from '@baobab/core/domain/operations.ts';
 import type { Account, Principal } from '@baobab/core/domain/principal.ts';
@@ -167,8 +173,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
               signal: abort,
               priority: 'batch',
               endpoint: batch.endpoint,
-              // The same for every attempt, so that a line that ran before a crash is billed once.
-              billingId: `${batch.id}:${number}`,
+              billingId: lineBillingId(batch.id, number),
               wholeAnswersOnly: true,
               discountPercent,
               observer: trace.observer,

@@ -11,7 +11,7 @@ export interface Spending {
 /** Keys of one account at most. */
 const MAX_KEYS = 100_000;
 
-export function createSpending({ usage, clock }: { usage: UsageReader; clock: Clock }): Spending {
+export function createSpending({ usage, clock }: { usage: Pick<UsageReader, 'query'>; clock: Clock }): Spending {
   return {
     async ofKeys(keys) {
       const window = bucketBounds('month', bucketIndex('month', clock.now()));

@@ -54,7 +54,7 @@ export interface UsageService {
 }
 
 export interface UsageDependencies {
-  usage: UsageReader;
+  usage: Pick<UsageReader, 'query'>;
   clock: Clock;
   /** Most buckets of one report. */
   maxBuckets?: number | undefined;

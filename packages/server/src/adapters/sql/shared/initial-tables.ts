@@ -235,6 +235,7 @@ const BATCHES = [
     completed bigint not null,
     failed bigint not null,
     expired bigint not null default 0,
+    bills text,
     created_at_ms bigint not null,
     expires_at_ms bigint not null,
     in_progress_at_ms bigint,

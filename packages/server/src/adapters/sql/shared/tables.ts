@@ -171,6 +171,8 @@ export interface BatchesTable {
   failed: number;
   /** Those of the failed lines that did not run in time. */
   expired: number;
+  /** JSON. Null until it has ended. */
+  bills: string | null;
   created_at_ms: number;
   expires_at_ms: number;
   in_progress_at_ms: number | null;

@@ -24,7 +24,8 @@ import { SUMS, type UsagePart, usageParts } from './usage-parts.ts';
  */
 
 /** What is added up. */
-const COUNTS = ['requests', ...MEASURE_FIELDS, 'cost_nano_usd'] as const;
+const SUMMED = [...MEASURE_FIELDS, 'cost_nano_usd'] as const;
+const COUNTS = ['requests', ...SUMMED] as const;
 
 type SeriesFilter = UsageFilter & Pick<SpendingQuery, 'originalKeyId'>;
 
@@ -308,3 +309,25 @@ const wholeTime = (from: Source, query: SeriesFilter & Pick<UsageQuery, 'start' 
 /** The sum of money alone. */
 export const spendingQuery = (from: Source, query: SpendingQuery) =>
   from.db.selectFrom(allOf(wholeTime(from, query)).as('parts')).select(asText(sumOf('cost_nano_usd')).as('spent'));
+
+/** The billing ids of a batch are next to each other (`lineBillingId`), and a colon is followed by a semicolon. */
+export function batchBillsQuery(db: Kysely<Tables>, batchId: string) {
+  const sumOf = (column: string) => sql<string>`cast(sum(${sql.ref(column)}) as bigint)`;
+  return db
+    .selectFrom((from) =>
+      from
+        .selectFrom('ledger')
+        .where('billing_id', '>', `${batchId}:`)
+        .where('billing_id', '<', `${batchId};`)
+        .groupBy('series_id')
+        .select('series_id')
+        .select(({ fn }) => fn.countAll<number>().as('requests'))
+        .select(SUMMED.map((column) => sumOf(column).as(column)))
+        .as('billed'),
+    )
+    .innerJoin('ledger_series', 'ledger_series.id', 'billed.series_id')
+    .groupBy('model')
+    .orderBy('model')
+    .select('model')
+    .select(COUNTS.map((column) => sumOf(column).as(column)));
+}

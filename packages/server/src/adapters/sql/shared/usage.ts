@@ -4,7 +4,7 @@ import type { UsageGroup, UsageGroupNames, UsageQuery, UsageReader, UsageRow } f
 import type { Kysely } from 'kysely';
 import type { SqlDatabase } from './database.ts';
 import type { Tables } from './tables.ts';
-import { dearestQuery, type Source, spendingQuery, usageQuery } from './usage-statement.ts';
+import { batchBillsQuery, dearestQuery, type Source, spendingQuery, usageQuery } from './usage-statement.ts';
 
 const LONG_MS = 10 * 366 * DAY_MS;
 
@@ -35,6 +35,16 @@ export function sqlUsage(database: SqlDatabase): UsageReader {
       if (query.start >= query.end) return 0n;
       const row = await spendingQuery({ ...database, db: report() }, query).executeTakeFirst();
       return BigInt(row?.spent ?? 0);
+    },
+
+    async batchBills(batchId) {
+      const rows = await batchBillsQuery(report(), batchId).execute();
+      return rows.map((row) => ({
+        model: row.model,
+        requests: Number(row.requests),
+        ...fromFields(row),
+        costNanoUsd: Number(row.cost_nano_usd),
+      }));
     },
   };
 }

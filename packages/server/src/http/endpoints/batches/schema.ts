@@ -3,11 +3,15 @@ import {
   BATCH_STATUSES,
   type Batch,
   type BatchProblem,
+  type ModelBill,
   requestCounts,
 } from '@baobab/core/domain/batch.ts';
+import { addUsed, consumptionOf, toFields } from '@baobab/core/domain/measures.ts';
+import { usdNumber } from '@baobab/core/domain/money.ts';
 import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
 import { clientName, type FieldNames } from '../../answer/field-names.ts';
+import { measureFields } from '../../answer/measure-schema.ts';
 import { Metadata as MetadataTexts, pathText, shortText } from '../../body/bounded.ts';
 import { ExpiresAfter } from '../files/schema.ts';
 
@@ -37,6 +41,25 @@ const Problem = Type.Object({
   line: Type.Union([Type.Integer(), Type.Null()]),
 });
 
+const BatchUsage = Type.Object({
+  input_tokens: Type.Integer(),
+  input_tokens_details: Type.Object({ cached_tokens: Type.Integer() }),
+  output_tokens: Type.Integer(),
+  output_tokens_details: Type.Object({
+    reasoning_tokens: Type.Integer({
+      description: 'Always 0: they are not counted apart from the other output tokens',
+    }),
+  }),
+  total_tokens: Type.Integer(),
+});
+
+const Bill = Type.Object({
+  model: Type.String({ description: 'Slug' }),
+  requests: Type.Integer({ description: 'Lines that were billed' }),
+  ...measureFields,
+  cost_usd: Type.Number(),
+});
+
 export const BatchObject = Type.Object({
   id: Type.String(),
   object: Type.Literal('batch'),
@@ -57,6 +80,14 @@ export const BatchObject = Type.Object({
   cancelling_at: Type.Optional(seconds),
   cancelled_at: Type.Optional(seconds),
   request_counts: Type.Object({ total: Type.Integer(), completed: Type.Integer(), failed: Type.Integer() }),
+  model: Type.Optional(
+    Type.String({ description: 'Slug, once it has ended and if all billed lines are of one model' }),
+  ),
+  models: Type.Optional(
+    Type.Array(Bill, { description: 'What each model was billed, as the ledger has it, once the batch has ended' }),
+  ),
+  cost_usd: Type.Optional(Type.Number({ description: 'All models together, once it has ended' })),
+  usage: Type.Optional(BatchUsage),
   metadata: Metadata,
 });
 
@@ -87,6 +118,29 @@ const problemToWire = (problem: BatchProblem): Static<typeof Problem> => ({
   param: problem.param === null ? null : clientName([problem.param], BATCH_FIELDS),
 });
 
+function billsToWire(bills: readonly ModelBill[]) {
+  const used = consumptionOf({});
+  for (const bill of bills) addUsed(used, bill);
+  const [first, ...others] = bills;
+  return {
+    ...(first !== undefined && others.length === 0 ? { model: first.model } : {}),
+    models: bills.map((bill) => ({
+      model: bill.model,
+      requests: bill.requests,
+      ...toFields(bill),
+      cost_usd: usdNumber(bill.costNanoUsd),
+    })),
+    cost_usd: usdNumber(bills.reduce((sum, { costNanoUsd }) => sum + BigInt(costNanoUsd), 0n)),
+    usage: {
+      input_tokens: used.promptTokens,
+      input_tokens_details: { cached_tokens: used.cacheReadTokens },
+      output_tokens: used.completionTokens,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: used.promptTokens + used.completionTokens,
+    },
+  };
+}
+
 /** Only fields that are set: the official schema has no nulls here. */
 export function batchToWire(batch: Batch): Static<typeof BatchObject> {
   const time = (name: string, ms: number | null) => (ms === null ? {} : { [name]: Math.floor(ms / 1000) });
@@ -113,6 +167,7 @@ export function batchToWire(batch: Batch): Static<typeof BatchObject> {
     ...ended('expired'),
     ...ended('cancelled'),
     request_counts: requestCounts(batch),
+    ...(batch.bills === null ? {} : billsToWire(batch.bills)),
     metadata: batch.metadata,
   };
 }

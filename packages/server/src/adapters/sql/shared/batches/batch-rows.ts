@@ -1,4 +1,4 @@
-import type { Batch, BatchEndpoint, BatchProblem, BatchStatus } from '@baobab/core/domain/batch.ts';
+import type { Batch, BatchEndpoint, BatchProblem, BatchStatus, ModelBill } from '@baobab/core/domain/batch.ts';
 import type { BatchSlice, OwnedBatch, RecordedLine } from '@baobab/core/ports/batches.ts';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import { LEASE_OVER } from '../leases.ts';
@@ -24,6 +24,7 @@ export const toRow = (batch: Batch): BatchesTable => ({
   completed: batch.counts.completed,
   failed: batch.counts.failed,
   expired: batch.expiredLines,
+  bills: batch.bills === null ? null : JSON.stringify(batch.bills),
   created_at_ms: batch.createdAt,
   expires_at_ms: batch.expiresAt,
   in_progress_at_ms: batch.inProgressAt,
@@ -51,6 +52,7 @@ export const toBatch = (row: BatchesTable): Batch => ({
   resultLifetimeMs: time(row.result_lifetime_ms),
   counts: { total: row.total, completed: row.completed, failed: row.failed },
   expiredLines: row.expired,
+  bills: row.bills === null ? null : (JSON.parse(row.bills) as ModelBill[]),
   createdAt: Number(row.created_at_ms),
   expiresAt: Number(row.expires_at_ms),
   inProgressAt: time(row.in_progress_at_ms),

@@ -165,7 +165,7 @@ function sqlBatchProgress({ read, writeIf }: SqlDatabase): BatchProgress {
       return rows.map(toLine);
     },
 
-    async end(batch, { outcome, problems, output, errors, now }) {
+    async end(batch, { outcome, problems, output, errors, bills, now }) {
       const files = [output, errors].filter((file) => file !== undefined);
       await writeOwned(batch, [
         owned(batch)
@@ -175,6 +175,7 @@ function sqlBatchProgress({ read, writeIf }: SqlDatabase): BatchProgress {
             ended_at_ms: now,
             output_file_id: output?.id ?? null,
             error_file_id: errors?.id ?? null,
+            bills: JSON.stringify(bills),
             owner_id: null,
             lease_until_ms: LEASE_OVER,
             ...(problems === undefined ? {} : { problems: JSON.stringify(problems) }),
