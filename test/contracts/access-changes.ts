@@ -45,6 +45,7 @@ function serverOn({ accounts, keys, revisions }: Access) {
       },
     },
     revisions,
+    health: { back: () => undefined },
     clock,
   });
   return {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { type OwnPostgres, ownPostgresMissing, startOwnPostgres } from '../fixtures/postgres-server.ts';
@@ -13,6 +13,10 @@ const EMBEDDING = 'baai/bge-m3';
 const LANES = 8;
 
 for (const missing of [ownPostgresMissing, s3Missing]) if (missing !== undefined) console.warn(missing);
+
+interface Usage {
+  totals: { requests: number };
+}
 
 interface Caller {
   get(path: string): Promise<Response>;
@@ -159,7 +163,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(upstreams.map((upstream) => upstream.close())));
 
-async function start(directory: string, env: Record<string, string>): Promise<RunningServer> {
+async function start(directory: string, env: Record<string, string>, patience = 0): Promise<RunningServer> {
   const config = join(directory, 'outage.yaml');
   const [chat, embedding] = upstreams;
   const limits = '{ rpm: 10000000, tpm: 1000000000 }';
@@ -167,6 +171,7 @@ async function start(directory: string, env: Record<string, string>): Promise<Ru
     config,
     [
       'log: { level: info, format: json }',
+      `store_patience_seconds: ${patience}`,
       `limits: { embedding: ${limits}, chat: ${limits} }`,
       'upstreams:',
       `  - { model: ${CHAT}, url: ${chat?.url}, kind: vllm }`,
@@ -234,6 +239,34 @@ describe.skipIf(ownPostgresMissing !== undefined)('while PostgreSQL is away', ()
     const perText = Map.groupBy(stacks(server), (text) => text);
     for (const [text, lines] of perText) expect([text, lines.length]).toEqual([text, expect.toSatisfy((n) => n <= 4)]);
     expect(perText.has('a request failed unexpectedly')).toBe(false);
+  });
+});
+
+describe.skipIf(ownPostgresMissing !== undefined)('a short outage of PostgreSQL', () => {
+  it('is a pause: requests wait, nothing runs meanwhile, and each is billed once', async () => {
+    const postgres = await startOwnPostgres();
+    onTestFinished(() => postgres.stop());
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
+    await using server = await start(directory.path, { BAOBAB_STORE: await postgres.createDatabase() }, 300);
+    const { get, post } = callerOf(server);
+    const chat = (stream: boolean) => post('/v1/chat/completions', { model: CHAT, messages, stream });
+    expect((await chat(false)).status).toBe(200);
+    const [upstream] = upstreams as [FakeUpstream, FakeUpstream];
+    const ran = () => upstream.requests.filter(({ path }) => path.endsWith('/chat/completions')).length;
+    const before = ran();
+    await postgres.halt('SIGQUIT');
+    await expect.poll(async () => (await get('/readyz')).status).toBe(503);
+    expect(await (await get('/readyz')).json()).toMatchObject({ reasons: ['the database does not answer'] });
+    const waiting = [chat(false), chat(true), chat(false)].map(async (answer) => seen(await answer));
+    // Others are answered while these wait.
+    await expect.poll(async () => (await get('/metrics')).status).toBe(200);
+    expect(ran()).toBe(before);
+    await postgres.start();
+    for (const answer of await Promise.all(waiting)) expect(answer).toMatchObject({ status: 200, code: undefined });
+    expect(ran()).toBe(before + waiting.length);
+    await expect
+      .poll(async () => ((await (await get('/v1/usage?start=2026-01-01')).json()) as Usage).totals.requests)
+      .toBe(1 + waiting.length);
   });
 });
 

@@ -16,6 +16,7 @@ import type { RequestLog } from '@baobab/core/ports/request-log.ts';
 import type { RequestTexts } from '@baobab/core/ports/request-texts.ts';
 import type { ResponseRepository } from '@baobab/core/ports/responses.ts';
 import type { SessionRepository } from '@baobab/core/ports/sessions.ts';
+import type { StoreHealth } from '@baobab/core/ports/store-health.ts';
 import type { UsageReader } from '@baobab/core/ports/usage.ts';
 import { createJournalReader, openLedgerJournal } from './journal/ledger-journal.ts';
 import { openPostgres } from './sql/postgres/database.ts';
@@ -47,6 +48,7 @@ export interface Store {
   readonly requests: RequestLog;
   readonly requestTexts: RequestTexts;
   readonly audit: AuditLog;
+  readonly health: StoreHealth;
   /** Removes deleted rows from the files of the database too. Call it after content was erased. */
   purge(): Promise<void>;
   /** Makes room for the ledger rows of coming months. Rows find a place without it too. */
@@ -79,7 +81,19 @@ export interface StoreOptions {
   journal?: { onError(error: unknown): void } | undefined;
   /** For servers: how long a report may take that somebody asked for. */
   reportLimitMs?: number | undefined;
+  /** How long requests wait for a store that is away. */
+  patienceMs?: number | undefined;
 }
+
+/** Of a store in this process: it is away only when the server is. */
+const localHealth = ({ revisions }: Pick<Store, 'revisions'>): StoreHealth => ({
+  problem: () =>
+    revisions.current().then(
+      () => undefined,
+      () => 'the database does not answer',
+    ),
+  back: () => undefined,
+});
 
 /** The one place that knows which stores there are. Creates or migrates the database, then opens it. */
 export async function openStore(settings: StoreSettings, options: StoreOptions = {}): Promise<Store> {
@@ -108,6 +122,7 @@ async function openSqliteStore(settings: SqliteSettings, { journal, reportLimitM
   const { ledger, usage, close } = journal ? await openJournal(journal) : createJournalReader(journaled);
   return {
     ...repositories,
+    health: localHealth(repositories),
     ledger,
     usage,
     purge: database.purge,
@@ -121,10 +136,11 @@ async function openSqliteStore(settings: SqliteSettings, { journal, reportLimitM
 }
 
 /** Any number of processes may serve from it. A ledger row is durable in PostgreSQL before its request is answered. */
-async function openPostgresStore({ url }: PostgresSettings, { reportLimitMs }: StoreOptions): Promise<Store> {
-  const database = await openPostgres({ url, migrations: POSTGRES_MIGRATIONS, reportLimitMs });
-  const { purge, prepareMonths, refreshStatistics, clockSkewMs, close } = database;
-  return { ...createSqlRepositories(database), purge, prepareMonths, refreshStatistics, clockSkewMs, close };
+async function openPostgresStore({ url }: PostgresSettings, options: StoreOptions): Promise<Store> {
+  const { reportLimitMs, patienceMs } = options;
+  const database = await openPostgres({ url, migrations: POSTGRES_MIGRATIONS, reportLimitMs, patienceMs });
+  const { health, purge, prepareMonths, refreshStatistics, clockSkewMs, close } = database;
+  return { ...createSqlRepositories(database), health, purge, prepareMonths, refreshStatistics, clockSkewMs, close };
 }
 
 /** Opens both sides of a copy. No server may run on the source. */

@@ -115,7 +115,8 @@ export interface StartOptions extends FoundationOptions {
 /** Reasons why the service cannot answer requests. */
 async function unreadyReasons({ store, space }: Pick<Foundation, 'store' | 'space'>): Promise<string[]> {
   const reasons: string[] = [];
-  await store.revisions.current().catch(() => reasons.push('the database does not answer'));
+  const problem = await store.health.problem();
+  if (problem !== undefined) reasons.push(problem);
   const { isLow, freeBytes, reserveBytes } = await space.status();
   if (isLow) reasons.push(`the disk has ${freeBytes} bytes free, less than the reserve of ${reserveBytes}`);
   return reasons;

@@ -79,6 +79,10 @@ export const ConfigSchema = Type.Object(
       'store',
       'Address of a PostgreSQL database, postgres://user:password@host:5432/baobab; SQLite in data_dir by default',
     ),
+    storePatienceSeconds: Type.Integer({
+      ...{ minimum: 0, maximum: 300, default: 10 },
+      description: 'Requests wait so long when PostgreSQL is away, before they reach an engine',
+    }),
     ...secret(
       'counters',
       'Address of a Redis or Valkey for limits and budgets, redis://:password@host:6379 or redis+sentinel://host:26379/name; in memory by default',

@@ -1,5 +1,6 @@
 import { scriptedChat } from '@baobab/core/engine/testing/pulled-generation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import type { LedgerRow } from '@baobab/core/ports/ledger.ts';
 import { describe, expect, it } from 'vitest';
 import type { Bill, InferenceObserver } from './call.ts';
@@ -42,6 +43,19 @@ describe('inference', () => {
     await run(background, (session) => session.settle({ completionTokens: 30 }, { status: 503 }));
     await run(background, (session) => session.settle({ completionTokens: 20 }, { status: 499 }));
     expect(billed(rows)).toEqual([['req_1', 20, 499]]);
+  });
+
+  it('does not begin while the store is away, and gives everything back when that takes too long', async () => {
+    const returned = Promise.withResolvers<void>();
+    let back: Promise<void> | undefined = returned.promise;
+    const { steps, run } = setUp({ key: { concurrency: 1, tpm: 100 }, store: { back: () => back } });
+    const waiting = run({}, async () => 'answered', 100);
+    await new Promise(setImmediate);
+    expect(steps).toEqual([]);
+    returned.reject(new StoreUnavailableError('gone'));
+    await expect(waiting).rejects.toThrow('gone');
+    back = undefined;
+    expect(await run({}, async () => 'answered', 100)).toBe('answered');
   });
 
   it('gives everything back when the observer throws', async () => {

@@ -7,6 +7,7 @@ import type { CallContext, EngineLease } from '@baobab/core/engine/engine.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { toClientError } from '@baobab/core/errors/store-unavailable.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { StoreHealth } from '@baobab/core/ports/store-health.ts';
 import type { Metered, Metering } from '../metering/metering.ts';
 import type { Caller, InferenceCall, ModelLimitStatus } from './call.ts';
 import { type Decision, Reservation } from './limits/admission.ts';
@@ -77,6 +78,7 @@ export interface InferenceDependencies {
       regionPin: string | undefined,
     ): EngineLease | Promise<EngineLease>;
   };
+  store: Pick<StoreHealth, 'back'>;
   region: string;
   /** The limits of batch lines are the interactive ones times this factor. */
   batchLimitFactor: number;
@@ -85,7 +87,7 @@ export interface InferenceDependencies {
 }
 
 export function createInference(dependencies: InferenceDependencies): InferenceService {
-  const { catalog, limits, metering, engines, region: ownRegion, batchLimitFactor, clock } = dependencies;
+  const { catalog, limits, metering, engines, store, region: ownRegion, batchLimitFactor, clock } = dependencies;
   let running = 0;
   const onIdle: (() => void)[] = [];
 
@@ -129,6 +131,10 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     let session: BilledSession | undefined;
     try {
       call.observer?.decided?.(factsOf(model, admission));
+
+      // What could not be billed does not run: it waits for the store.
+      const away = store.back(call.signal);
+      if (away !== undefined) await away;
 
       // Read inputs, and count again what they have shown.
       const reading = work.read?.(model);

@@ -79,6 +79,7 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
         logger.error({ err: error }, 'failed to append rows to the ledger, keeping them in the journal'),
     },
     reportLimitMs: config.reports.limitSeconds * 1_000,
+    patienceMs: config.storePatienceSeconds * 1_000,
   });
   const isMyTurn = createTurns(store, identity);
   const { counters, degraded, closeCounters } = await openCounters({ config, identity, metrics, logger });

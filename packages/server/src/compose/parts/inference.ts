@@ -80,6 +80,7 @@ export function composeInference(options: InferenceOptions) {
       runningRequests: fleet.interactiveRequests,
     }),
     engines: fleet,
+    store: store.health,
     region: config.region,
     batchLimitFactor: config.batches.limitFactor,
     clock: steadyClock,

@@ -4,6 +4,7 @@ import type { ApiKey } from '@baobab/core/domain/principal.ts';
 import type { EngineModel } from '@baobab/core/engine/engine.ts';
 import type { Counters } from '@baobab/core/ports/counters.ts';
 import type { LedgerRow } from '@baobab/core/ports/ledger.ts';
+import type { StoreHealth } from '@baobab/core/ports/store-health.ts';
 import { account, apiKey } from '../../../../../test/contracts/key-fixtures.ts';
 import { createMemoryCounters } from '../../adapters/counters/memory.ts';
 import { createMetering } from '../../metering/metering.ts';
@@ -60,6 +61,7 @@ interface PipelineSetting {
   ownerId?: string;
   /** The ledger that replicas share. */
   rows?: LedgerRow[];
+  store?: Pick<StoreHealth, 'back'>;
   /** What the ledger says instead. */
   spentNanoUsd?: bigint;
 }
@@ -102,6 +104,7 @@ export function setUp(setting: PipelineSetting = {}) {
       defaults,
     }),
     metering: createMetering({ ledger, clock }),
+    store: setting.store ?? { back: () => undefined },
     engines: {
       async acquire({ entry: { slug } }: ResolvedModel) {
         steps.push(`acquire ${slug}`);

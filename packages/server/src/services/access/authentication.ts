@@ -9,6 +9,7 @@ import type {
   KeyRepository,
   RevisionRepository,
 } from '@baobab/core/ports/repositories.ts';
+import type { StoreHealth } from '@baobab/core/ports/store-health.ts';
 import { type AddressList, createAddressList } from '@baobab/core/runtime/addresses.ts';
 import { hashSecret, isPlausibleSecret } from './key-secret.ts';
 
@@ -50,11 +51,12 @@ export interface AuthenticationDependencies {
   accounts: Pick<AccountRepository, 'get'>;
   keys: KeyRepository;
   revisions: RevisionRepository;
+  health: Pick<StoreHealth, 'back'>;
   clock: Clock;
 }
 
 export function createAuthentication(dependencies: AuthenticationDependencies): AuthenticationService {
-  const { accounts, keys, revisions, clock } = dependencies;
+  const { accounts, keys, revisions, health, clock } = dependencies;
   // By hash, so that no secret stays in memory longer than its request. Keys of sessions by id.
   const cache = createPrincipalCache();
   const uses = new Map<string, number>();
@@ -67,6 +69,7 @@ export function createAuthentication(dependencies: AuthenticationDependencies): 
   };
 
   async function findByHash(sentHash: string): Promise<Principal | undefined> {
+    await health.back();
     const found = await keys.findByHash(sentHash);
     if (found === undefined) return undefined;
     const isEqual = timingSafeEqual(Buffer.from(found.hash, 'hex'), Buffer.from(sentHash, 'hex'));
@@ -74,6 +77,7 @@ export function createAuthentication(dependencies: AuthenticationDependencies): 
   }
 
   async function findById(id: string): Promise<Principal | undefined> {
+    await health.back();
     const key = await keys.get(id);
     const account = key && (await accounts.get(key.accountId));
     return key && account && { account, key };

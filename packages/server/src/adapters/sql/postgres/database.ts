@@ -1,9 +1,11 @@
+import type { StoreHealth } from '@baobab/core/ports/store-health.ts';
 import { type Compilable, Kysely, PostgresDialect, type PostgresPool, sql } from 'kysely';
 import type { QueryResult } from 'pg';
 import { answersTo, type PlainValue, type SqlDatabase } from '../shared/database.ts';
 import type { SchemaMigration } from '../shared/migrator.ts';
 import { REPORTS_AT_ONCE, ReportTurns } from '../shared/report-turns.ts';
 import type { Tables } from '../shared/tables.ts';
+import { CommitHealth } from './commit-health.ts';
 import { createPool } from './connections.ts';
 import { toStoreError, withStoreErrors } from './failures.ts';
 import { migrateDatabase } from './migrate.ts';
@@ -19,6 +21,8 @@ export interface PostgresOptions {
   migrations: Readonly<Record<string, SchemaMigration>>;
   /** How long one report may take that somebody asked for. Without end by default. */
   reportLimitMs?: number | undefined;
+  /** How long requests wait for the end of an outage. */
+  patienceMs?: number | undefined;
 }
 
 /** Connections of one process: together 16. Conflicts between transactions grow with the number of writers. */
@@ -37,10 +41,12 @@ const toWritten = ({ rows, rowCount }: QueryResult) => ({ rows, changes: rowCoun
 
 const over = (pool: PostgresPool): Kysely<Tables> => new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 
-export async function openPostgres({ url, migrations, reportLimitMs }: PostgresOptions): Promise<SqlDatabase> {
+export async function openPostgres(options: PostgresOptions): Promise<SqlDatabase & { health: StoreHealth }> {
+  const { url, migrations, reportLimitMs, patienceMs = 0 } = options;
   await migrateDatabase(url, migrations, refuseUnfinishedCopy);
   const [reads, writes, reports] = [createPool(url, READ), createPool(url, WRITE), createPool(url, REPORT)];
   const turns = new ReportTurns({ limitMs: reportLimitMs });
+  const health = new CommitHealth({ pool: writes, patienceMs });
   const cancelling = new Set<Promise<unknown>>();
   const cancel = (backend: number) => {
     const sent = reads.query('select pg_cancel_backend($1)', [backend]).catch(() => {});
@@ -48,7 +54,7 @@ export async function openPostgres({ url, migrations, reportLimitMs }: PostgresO
     void sent.then(() => cancelling.delete(sent));
   };
   // One statement is a transaction of its own, and it reads nothing that another one could change.
-  const insertNew: SqlDatabase['insertNew'] = (target, rows) =>
+  const insertAll: SqlDatabase['insertNew'] = (target, rows) =>
     withRetries(async () => {
       const { columns, uniqueColumn } = target;
       const inserted = await writes.query(insertNewSql(target), [rowsAsJson(target, rows)]);
@@ -57,11 +63,13 @@ export async function openPostgres({ url, migrations, reportLimitMs }: PostgresO
       // The second of two equal ones is not new.
       return rows.map((row) => left.delete(row[place]));
     });
+  const insertNew: SqlDatabase['insertNew'] = (...given) => health.watch(() => insertAll(...given));
 
   const run = async (statements: readonly Compilable[], { guards = 0, byRowLocks = false }) =>
-    (await runTransaction(writes, compile(statements), { guards, byRowLocks }))?.map(toWritten);
+    (await health.watch(() => runTransaction(writes, compile(statements), { guards, byRowLocks })))?.map(toWritten);
 
   return {
+    health,
     read: over(forReading(reads)),
     report: (caller) => over(forReport(reports, { run: turns.begin(caller), cancel })),
     byIndex: (table) => sql<never>`${sql.table(table)}`.as(table),
@@ -113,6 +121,7 @@ export async function openPostgres({ url, migrations, reportLimitMs }: PostgresO
       return Math.min(0, now - sentAt) + Math.max(0, now - Date.now());
     },
     async close() {
+      health.close();
       turns.close();
       await Promise.all(cancelling);
       await Promise.all([reads, writes, reports].map((pool) => pool.end()));

@@ -50,6 +50,22 @@ export function toStoreError(error: unknown): unknown {
   return isAway ? new StoreUnavailableError(`PostgreSQL does not answer: ${message}.`, { cause: error }) : error;
 }
 
+const PROBLEMS: readonly [code: string, problem: string][] = [
+  ['25006', 'the database is read-only'],
+  ['28', 'the database refuses the password or the user'],
+  ['53300', 'the database has no connection left'],
+];
+
+/** What everybody may know of an outage: no addresses, no names. */
+export function problemInWords(error: StoreUnavailableError): string {
+  if (error.cause === undefined) return inWords(error.message);
+  const code = codeOf(error.cause);
+  return PROBLEMS.find(([start]) => code.startsWith(start))?.[1] ?? 'the database does not answer';
+}
+
+/** Of our own messages. */
+const inWords = (message: string): string => message.replace('PostgreSQL', 'the database').replace(/\.$/, '');
+
 export const withStoreErrors = <T>(work: Promise<T>): Promise<T> =>
   work.catch((error: unknown) => {
     throw error instanceof StoreUnavailableError ? error : toStoreError(error);
