@@ -61,7 +61,7 @@ describe('baobab backup and restore', () => {
     const impossible = await baobab(server.dataDir, ['backup', '/dev/null/backup']);
     expect(impossible).toMatchObject({
       exitCode: 1,
-      stderr: 'baobab: /dev/null/backup cannot be created (ENOTDIR); name another folder\n',
+      stderr: 'baobab: /dev/null/backup cannot be created: a part of the path is not a folder; name another folder\n',
     });
 
     const dataDir = join(scratch.path, 'restored');

@@ -4,6 +4,7 @@ import { constants, copyFile, mkdir, open, readdir, readFile, rename, stat, writ
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { makeFolder } from '@baobab/core/runtime/make-folder.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { acquireDataDirLock } from './data-dir-lock.ts';
 import { findDamage, type LedgerSums, ledgerSums, snapshotSqlite } from './store.ts';
 
@@ -46,14 +47,23 @@ export interface BackupOptions {
  */
 export async function createBackup({ dataDir, folder, now, onFile }: BackupOptions): Promise<BackupSummary> {
   await makeFolder(folder, { mode: 0o700 }).catch((cause: NodeJS.ErrnoException) => {
-    throw new BackupError(`${folder} cannot be created (${cause.code}); name another folder`, { cause });
+    throw new BackupError(`${folder} cannot be created: ${systemReason(cause)}; name another folder`, { cause });
   });
   if ((await readdir(folder)).length > 0) throw new BackupError(`${folder} is not empty; name a new folder`);
   const copies = createCopies(onFile);
   for (const journal of JOURNALS) await copies.file(join(dataDir, journal), join(folder, journal));
   await copies.tree(join(dataDir, BLOBS), join(folder, BLOBS));
   const database = join(folder, DATABASE);
-  snapshotSqlite(join(dataDir, DATABASE), database);
+  try {
+    snapshotSqlite(join(dataDir, DATABASE), database);
+  } catch (cause) {
+    throw new BackupError(
+      `the database in ${dataDir} cannot be copied to ${folder}: ${systemReason(cause)}; check both with --data-dir and another folder`,
+      {
+        cause,
+      },
+    );
+  }
   await syncFile(database);
   await copies.tree(join(dataDir, BLOBS), join(folder, BLOBS));
   for (const name of FOLDERS) await copies.tree(join(dataDir, name), join(folder, name));
@@ -98,10 +108,22 @@ export async function restoreBackup({ dataDir, folder, onFile }: Omit<BackupOpti
   }
 }
 
+function parseManifest(text: string): Manifest | undefined {
+  try {
+    return JSON.parse(text) as Manifest;
+  } catch {
+    return undefined;
+  }
+}
+
 async function readManifest(folder: string): Promise<Manifest> {
   const text = await unlessAbsent(readFile(join(folder, MANIFEST), 'utf8'));
-  if (text === undefined) throw new BackupError(`${folder} is not a finished backup: it has no ${MANIFEST}`);
-  const manifest = JSON.parse(text) as Manifest;
+  if (text === undefined)
+    throw new BackupError(
+      `${folder} is not a finished backup: it has no ${MANIFEST}; name the folder that 'baobab backup' wrote`,
+    );
+  const manifest = parseManifest(text);
+  if (manifest === undefined) throw new BackupError(`${folder} is not a whole backup: its ${MANIFEST} is damaged`);
   if (manifest.format !== FORMAT) {
     throw new BackupError(
       `${folder} was written by a newer version (format ${manifest.format}); restore it with that one`,

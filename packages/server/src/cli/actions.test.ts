@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { nothing, one, readAction, several, withOptions } from './actions.ts';
-import { OptionError, UsageError } from './command.ts';
+import { UsageError } from './command.ts';
 
 const read = (...args: string[]) =>
   readAction('keys', { create: one('a name'), list: nothing, revoke: several('an id') }, { positionals: args });
@@ -27,5 +27,5 @@ it('refuses options of other actions, which it would ignore', () => {
   const actions = { create: one('a name'), list: withOptions(nothing, 'account') };
   const readList = (values: object) => readAction('keys', actions, { values, positionals: ['list'] });
   expect(readList({ account: 'team', json: true }).action).toBe('list');
-  expect(() => readList({ rpm: '5' })).toThrow(new OptionError("'keys list' does not take --rpm"));
+  expect(() => readList({ rpm: '5' })).toThrow(new UsageError("'keys list' does not take --rpm"));
 });

@@ -1,4 +1,4 @@
-import { OptionError, UsageError } from './command.ts';
+import { UsageError } from './command.ts';
 
 /** The arguments that an action takes. */
 export interface Follows {
@@ -29,6 +29,6 @@ export function readAction<A extends string>(
     throw new UsageError(`'${command} ${action}' does not accept '${following.slice(most).join(' ')}'`);
   }
   const foreign = Object.keys(values).find((name) => name !== 'json' && options?.includes(name) === false);
-  if (foreign !== undefined) throw new OptionError(`'${command} ${action}' does not take --${foreign}`);
+  if (foreign !== undefined) throw new UsageError(`'${command} ${action}' does not take --${foreign}`);
   return { action: action as A, following };
 }

@@ -1,7 +1,7 @@
 import { AUDIT_ACTIONS } from '@baobab/core/domain/audit/entry.ts';
 import { parseTime } from '@baobab/core/domain/usage-window.ts';
 import { auditEntryToWire } from '../compose/wire-shapes.ts';
-import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
+import { type Command, CommandFailed, UsageError } from './command.ts';
 import { integerOption, parseOptions } from './options.ts';
 import { openForReading } from './store-for-reading.ts';
 import { table } from './table.ts';
@@ -17,7 +17,7 @@ const MOST_SHOWN = 60;
 function actionOption(given: string | undefined) {
   const found = AUDIT_ACTIONS.find((each) => each === given);
   if (given === undefined || found !== undefined) return found;
-  throw new OptionError(`--action must be one of ${AUDIT_ACTIONS.join(', ')}, not '${given}'`);
+  throw new UsageError(`--action must be one of ${AUDIT_ACTIONS.join(', ')}, not '${given}'`);
 }
 
 const actorText = ({ actor }: Entry): string => {

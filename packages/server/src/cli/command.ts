@@ -27,14 +27,9 @@ export interface Command {
   run(context: CommandContext): Promise<void>;
 }
 
-/** Wrong use of a command. Printed with the usage, exit code 2. */
+/** Wrong use of a command: an unknown option, a wrong value, a missing argument. Printed with the form that was meant, exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
-}
-
-/** An unknown option or a wrong value. Printed with a hint at --help, exit code 2. */
-export class OptionError extends Error {
-  override readonly name = 'OptionError';
 }
 
 /** The command failed. Only the message is printed, exit code 1. */

@@ -1,6 +1,6 @@
 import { openAccelerators } from '../compose/accelerators.ts';
 import { nothing, readAction, withOptions } from './actions.ts';
-import { type Command, CommandFailed, OptionError } from './command.ts';
+import { type Command, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
 import { formatBytes } from './progress.ts';
 
@@ -17,7 +17,7 @@ export const gpuCommand: Command = {
     const { action } = readAction('gpu', { build: nothing, test: withOptions(nothing) }, { values, positionals });
     const { backend = DEFAULT_BACKEND } = values;
     if (!BACKENDS.includes(backend)) {
-      throw new OptionError(`--backend must be one of ${BACKENDS.join(', ')}, not '${backend}'`);
+      throw new UsageError(`--backend must be one of ${BACKENDS.join(', ')}, not '${backend}'`);
     }
     const accelerators = await openAccelerators(config, env, warn);
     if (action === 'build') {

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { usdText } from '@baobab/core/domain/money.ts';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { systemClock } from '@baobab/core/runtime/clock.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import {
   countAddedModels,
   hasOwnStore,
@@ -24,6 +25,14 @@ interface Choice {
 
 const isPostgres = (text: string): boolean => /^postgres(ql)?:\/\/./.test(text) && URL.canParse(text);
 
+const readAddress = (file: string): Promise<string> =>
+  readFile(file, 'utf8').then(
+    (text) => text.trim(),
+    (error: unknown) => {
+      throw new UsageError(`cannot read --to-file ${file}: ${systemReason(error)}`);
+    },
+  );
+
 async function choose({ args, config, warn }: CommandContext): Promise<Choice> {
   const { values, positionals } = parseOptions(args, {
     to: { type: 'string' },
@@ -32,7 +41,7 @@ async function choose({ args, config, warn }: CommandContext): Promise<Choice> {
   });
   const { to, 'to-file': file, json = false } = values;
   if (positionals.length > 0) throw new UsageError(`'${positionals[0]}' is not an option`);
-  const url = to ?? (file === undefined ? config.store : (await readFile(file, 'utf8')).trim());
+  const url = to ?? (file === undefined ? config.store : await readAddress(file));
   if (url === undefined) throw new UsageError('name the new database with --to postgres://…');
   if (!isPostgres(url)) throw new UsageError('the new database must be an address such as postgres://user@host/baobab');
   if (to !== undefined && new URL(to).password !== '') {

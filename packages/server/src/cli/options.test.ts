@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OptionError } from './command.ts';
+import { UsageError } from './command.ts';
 import { integerOption, parseOptions } from './options.ts';
 
 const parse = (...args: string[]) => parseOptions(args, { rpm: { type: 'string' }, json: { type: 'boolean' } });
@@ -24,7 +24,7 @@ describe('options', () => {
     [['--rpm', '--json'], "--rpm needs a value, and '--json' starts with a dash; write --rpm=--json to pass it"],
     [['--json=yes'], '--json takes no value'],
   ])('reports %j as an error', (args, message) => {
-    expect(() => parse(...args)).toThrow(new OptionError(message));
+    expect(() => parse(...args)).toThrow(new UsageError(message));
   });
 
   it('accept only whole, non-negative numbers', () => {

@@ -1,7 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '@baobab/core/domain/time/durations.ts';
 import { nearest } from '@baobab/core/runtime/nearest.ts';
-import { OptionError } from './command.ts';
+import { UsageError } from './command.ts';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 type Token = ReturnType<typeof parseArgs<{ tokens: true; strict: false }>>['tokens'][number];
@@ -28,14 +28,14 @@ export function parseOptions<T extends Options>(args: readonly string[], options
   const common = { args: [...args], options, allowPositionals: true } as const;
   for (const token of parseArgs({ ...common, strict: false, tokens: true }).tokens) {
     const problem = optionProblem(token, options);
-    if (problem !== undefined) throw new OptionError(problem);
+    if (problem !== undefined) throw new UsageError(problem);
   }
   return parseArgs({ ...common, strict: true });
 }
 
 export function integerOption(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  if (!/^\d{1,15}$/.test(text)) throw new OptionError(`--${name} must be a whole number, not '${text}'`);
+  if (!/^\d{1,15}$/.test(text)) throw new UsageError(`--${name} must be a whole number, not '${text}'`);
   return Number(text);
 }
 
@@ -44,7 +44,7 @@ export function dollarsOption(name: string, text: string | undefined): number | 
   if (text === undefined) return undefined;
   const parts = /^(\d{1,7})(?:\.(\d{1,9}))?$/.exec(text);
   if (parts === null)
-    throw new OptionError(`--${name} must be an amount in US dollars such as 25 or 12.50, not '${text}'`);
+    throw new UsageError(`--${name} must be an amount in US dollars such as 25 or 12.50, not '${text}'`);
   return Number(parts[1]) * 1_000_000_000 + Number((parts[2] ?? '').padEnd(9, '0'));
 }
 
@@ -54,6 +54,6 @@ const UNITS: Record<string, number> = { s: 1_000, m: MINUTE_MS, h: HOUR_MS, d: D
 export function durationOption(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const parts = /^(\d+)([smhd])$/.exec(text);
-  if (parts === null) throw new OptionError(`--${name} must be a duration such as 90s, 15m, 24h or 30d, not '${text}'`);
+  if (parts === null) throw new UsageError(`--${name} must be a duration such as 90s, 15m, 24h or 30d, not '${text}'`);
   return Number(parts[1]) * (UNITS[parts[2] as string] as number);
 }

@@ -22,7 +22,7 @@ import {
 import { parseScopes, SCOPE_GROUPS, SCOPES, type Scope } from '@baobab/core/domain/scopes.ts';
 import { parseTimestamp } from '@baobab/core/domain/time/dates.ts';
 import { nearest } from '@baobab/core/runtime/nearest.ts';
-import { type HelpLine, OptionError } from './command.ts';
+import { type HelpLine, UsageError } from './command.ts';
 import { dollarsOption, integerOption } from './options.ts';
 
 export const LIMIT_HELP: readonly HelpLine[] = [
@@ -51,7 +51,7 @@ function namesOption(name: string, given: string | undefined): string[] | undefi
     ?.split(',')
     .map((each) => each.trim())
     .filter((each) => each !== '');
-  if (names?.length === 0) throw new OptionError(`--${name} must name at least one`);
+  if (names?.length === 0) throw new UsageError(`--${name} must name at least one`);
   return names;
 }
 
@@ -64,7 +64,7 @@ function scopesOption(name: string, given: string | undefined): Scope[] | undefi
   const unknown = names?.find((each) => !known.includes(each));
   if (unknown === undefined) return names && parseScopes(names);
   const meant = nearest(unknown, known);
-  throw new OptionError(
+  throw new UsageError(
     `there is no scope '${unknown}'; ${meant === undefined ? `--${name} takes ${known.join(', ')}` : `did you mean '${meant}'?`}`,
   );
 }
@@ -73,7 +73,7 @@ const timeOption = orNull((_name, given) => (given === undefined ? undefined : p
 
 function yesOrNoOption(name: string, given: string | undefined): boolean | undefined {
   if (given === undefined) return undefined;
-  if (given !== 'yes' && given !== 'no') throw new OptionError(`--${name} must be yes or no`);
+  if (given !== 'yes' && given !== 'no') throw new UsageError(`--${name} must be yes or no`);
   return given === 'yes';
 }
 
@@ -81,21 +81,21 @@ function yesOrNoOption(name: string, given: string | undefined): boolean | undef
 function aliasesOption(name: string, given: string | undefined): ModelAlias[] | undefined {
   return namesOrAll(name, given)?.map((pair) => {
     const [, alias, model] = /^([^=]+)=(.+)$/.exec(pair) ?? [];
-    if (alias === undefined || model === undefined) throw new OptionError(`--${name} must be like gpt-4o=acme/writer`);
+    if (alias === undefined || model === undefined) throw new UsageError(`--${name} must be like gpt-4o=acme/writer`);
     return { name: alias.trim(), model: model.trim() };
   });
 }
 
 function priorityOption(name: string, given: string | undefined): KeyPriority | undefined {
   const priority = KEY_PRIORITIES.find((each) => each === given);
-  if (given !== undefined && priority === undefined) throw new OptionError(`--${name} must be interactive or low`);
+  if (given !== undefined && priority === undefined) throw new UsageError(`--${name} must be interactive or low`);
   return priority;
 }
 
 const dialectOption = orNull((name, given): Dialect | undefined => {
   const dialect = DIALECTS.find((each) => each === given);
   if (given !== undefined && dialect === undefined) {
-    throw new OptionError(`--${name} must be openai, specification or none`);
+    throw new UsageError(`--${name} must be openai, specification or none`);
   }
   return dialect;
 });

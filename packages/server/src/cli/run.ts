@@ -4,10 +4,11 @@ import { printable } from '@baobab/core/domain/control-characters.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { StorageFullError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { nearest } from '@baobab/core/runtime/nearest.ts';
+import { systemCode, systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { CatalogError } from '../catalog/load.ts';
 import { ConfigError, loadConfig } from '../config/load.ts';
 import { ControlError } from '../control/socket.ts';
-import { type Command, CommandFailed, type HelpLine, OptionError, UsageError } from './command.ts';
+import { type Command, CommandFailed, type HelpLine, UsageError } from './command.ts';
 import { COMMANDS } from './index.ts';
 
 const HELP_WIDTH = 100;
@@ -43,6 +44,13 @@ const help = (): string =>
 const usageOf = (name: string, { forms }: Command): string =>
   `usage:\n${columns(forms.map(([typed, does]) => [`baobab ${name} ${typed}`.trimEnd(), does]))}`;
 
+/** The form that was meant, if that is clear, and where the others are. */
+function usageHint(name: string, { forms }: Command, args: readonly string[]): string {
+  const meant = forms.filter(([typed]) => forms.length === 1 || typed.split(' ')[0] === args[0]);
+  const help = `'baobab ${name} --help' lists the options`;
+  return meant.length === 1 ? `usage: baobab ${name} ${meant[0]?.[0]}; ${help}` : help;
+}
+
 const helpOf = (name: string, summary: string, command: Command): string =>
   [
     summary,
@@ -76,18 +84,39 @@ const OPTION_NAMES: Readonly<Record<string, string>> = {
 
 const withOptionNames = (error: ApiError): ApiError => error.mapFields((path) => OPTION_NAMES[String(path[0])] ?? path);
 
-function explain(name: string, error: unknown, usage: string): { text: string; exitCode: number } | undefined {
-  if (error instanceof UsageError) return { text: `baobab ${name}: ${error.message}\n\n${usage}`, exitCode: 2 };
-  if (error instanceof OptionError) {
-    return { text: `baobab ${name}: ${error.message}\n'baobab ${name} --help' lists the options`, exitCode: 2 };
-  }
-  if (error instanceof ConfigError) return { text: `The configuration is not valid:\n${error.message}`, exitCode: 1 };
+/** For errors of the system that no command has expected. */
+function systemProblem(error: unknown): string | undefined {
+  if (systemCode(error) === undefined) return undefined;
+  const { path, hostname, address, port } = error as NodeJS.ErrnoException & Record<string, unknown>;
+  const reason = systemReason(error);
+  if (path !== undefined) return `${path} cannot be used: ${reason}. Check the path, and that this user may use it`;
+  const place = hostname ?? address;
+  const whole = port === undefined ? place : `${place}:${port}`;
+  return place === undefined
+    ? `the system refuses it: ${reason}. Check the paths and addresses in the settings: 'baobab config' shows them`
+    : `${whole} cannot be reached: ${reason}. Check the address, and that its server is running`;
+}
+
+interface Explanation {
+  text: string;
+  exitCode: number;
+}
+
+/** Undefined: the error is a bug of ours. */
+function explain(error: unknown, { name, hint }: { name: string; hint: string }): Explanation | undefined {
+  if (error instanceof UsageError) return { text: `baobab ${name}: ${error.message}\n${hint}`, exitCode: 2 };
+  if (error instanceof ConfigError)
+    return {
+      text: `The configuration is not valid; 'baobab config --settings' lists the settings:\n${error.message}`,
+      exitCode: 1,
+    };
   if (error instanceof CatalogError) return { text: `The catalog is not valid:\n${error.message}`, exitCode: 1 };
   if (error instanceof ApiError) return { text: `baobab: ${withOptionNames(error).message}`, exitCode: 1 };
   if (error instanceof StoreUnavailableError || error instanceof CommandFailed || error instanceof ControlError) {
     return { text: `baobab: ${error.message}`, exitCode: 1 };
   }
-  return undefined;
+  const problem = systemProblem(error);
+  return problem === undefined ? undefined : { text: `baobab: ${problem}`, exitCode: 1 };
 }
 
 /** What a command uses of its process. */
@@ -130,7 +159,6 @@ export async function runCommand([name, ...args]: readonly string[], within: Com
     return 2;
   }
   const command = await entry.load();
-  const usage = usageOf(name, command);
   if (args.includes('--help') || args.includes('-h')) {
     print(helpOf(name, entry.summary, command));
     return 0;
@@ -149,10 +177,10 @@ export async function runCommand([name, ...args]: readonly string[], within: Com
   } catch (error) {
     const advice = dataDir === undefined ? undefined : await fullDiskAdvice(error, dataDir);
     if (advice !== undefined) {
-      printError(`baobab: ${advice}\n(${(error as Error).message})`);
+      printError(`baobab: ${advice}`);
       return 1;
     }
-    const explained = explain(name, error, usage);
+    const explained = explain(error, { name, hint: usageHint(name, command, args) });
     if (explained === undefined) throw error;
     printError(explained.text);
     return explained.exitCode;

@@ -5,7 +5,7 @@ import { parseTimeZoneField, type UsageWindow } from '@baobab/core/domain/usage-
 import { bucketToWire, sumsToWire } from '../compose/wire-shapes.ts';
 import type { UsageBucket, UsageSums } from '../services/usage/usage.ts';
 import { snake } from '../validation/names.ts';
-import { type Command, CommandFailed, OptionError, UsageError } from './command.ts';
+import { type Command, CommandFailed, UsageError } from './command.ts';
 import { integerOption, parseOptions } from './options.ts';
 import { openForReading } from './store-for-reading.ts';
 import { table } from './table.ts';
@@ -92,7 +92,7 @@ export const usageCommand: Command = {
     if (positionals.length > 0) {
       throw new UsageError(`unexpected argument '${positionals.join(' ')}'; --account NAME names an account`);
     }
-    if (values.all && values.account !== undefined) throw new OptionError('--all and --account exclude each other');
+    if (values.all && values.account !== undefined) throw new UsageError('--all and --account exclude each other');
     const timeZone = parseTimeZoneField(values['time-zone']);
     const top = integerOption('top', values.top);
     await using administration = await openForReading(context);

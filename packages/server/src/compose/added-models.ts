@@ -3,6 +3,7 @@ import type { AuditEntry, AuditedChange, ChangeOrigin } from '@baobab/core/domai
 import { initialFields } from '@baobab/core/domain/audit/field-changes.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { systemClock as clock } from '@baobab/core/runtime/clock.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { addedFolders, isAdded, removeAdded, writeDraft } from '../catalog/adding/catalog-folder.ts';
 import type { AddOptions, ModelDraft } from '../catalog/adding/draft.ts';
 import { draftHubModel } from '../catalog/adding/hub-model.ts';
@@ -78,11 +79,19 @@ function named(draft: ModelDraft, isTaken: (slug: string) => boolean): ModelDraf
   return { ...draft, entry: { ...entry, slug: longSlug }, notes: [...notes, note] };
 }
 
+const readKey = (file: string): Promise<string> =>
+  readFile(file, 'utf8').then(
+    (text) => text.trim(),
+    (error: unknown) => {
+      throw new AddError(`the key of the upstream in ${file} cannot be read: ${systemReason(error)}`);
+    },
+  );
+
 async function inspect(source: string, options: AddOptions, { config, env, signal }: LookContext): Promise<ModelDraft> {
   const location = parseLocation(source, process.cwd());
   if (location.kind === 'path') return draftLocalModel(location.path, options, drivers);
   if (location.kind === 'upstream') {
-    const apiKey = options.apiKeyFile === undefined ? undefined : (await readFile(options.apiKeyFile, 'utf8')).trim();
+    const apiKey = options.apiKeyFile === undefined ? undefined : await readKey(options.apiKeyFile);
     return draftUpstreamModel(location.url, options, { apiKey, signal });
   }
   const { fetch: send, close } = createProxyFetch(env);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { makeFolder } from '@baobab/core/runtime/make-folder.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { runInTimeSlices } from '@baobab/core/runtime/time-slices.ts';
 import { openStore, type Store, type StoreOptions, type StoreSettings } from '../adapters/store.ts';
 import { addedFolders } from '../catalog/adding/catalog-folder.ts';
@@ -23,12 +24,10 @@ export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void>
     await makeFolder(join(dataDir, 'blobs'), { mode: 0o700 });
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
-    const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown reason';
-    const problem =
-      reason === 'ENOENT'
-        ? 'cannot hold files (ENOENT). Choose'
-        : `cannot be used (${reason}). Make it writable, or choose`;
-    throw new StoreUnavailableError(`The data directory ${dataDir} ${problem} another one with --data-dir.`, { cause });
+    throw new StoreUnavailableError(
+      `The data directory ${dataDir} cannot be used: ${systemReason(cause)}. Make it writable, or choose another one with --data-dir.`,
+      { cause },
+    );
   }
 }
 
@@ -44,9 +43,8 @@ export function hasStore(config: ResolvedConfig): boolean {
   try {
     return statSync(settings.path, { throwIfNoEntry: false }) !== undefined;
   } catch (cause) {
-    const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown reason';
     throw new StoreUnavailableError(
-      `The data directory ${config.dataDir} cannot be read (${reason}). Run the command as the user of the server, or name another one with --data-dir.`,
+      `The data directory ${config.dataDir} cannot be read: ${systemReason(cause)}. Run the command as the user of the server, or name another one with --data-dir.`,
       { cause },
     );
   }

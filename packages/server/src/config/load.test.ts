@@ -287,8 +287,10 @@ describe('what stops the start', () => {
     writeFileSync(join(directory, 'short'), 'too-short\n');
     const of = (name: string) => `BAOBAB_FIRST_KEY_FILE: first_key_file: ${name}`;
     const given = (env: Record<string, string>) => problems({ env });
-    expect(given({ BAOBAB_FIRST_KEY_FILE: 'none' })).toEqual([of(`cannot read ${join(directory, 'none')} (ENOENT)`)]);
-    expect(given({ BAOBAB_FIRST_KEY_FILE: '.' })).toEqual([of(`cannot read ${directory} (EISDIR)`)]);
+    expect(given({ BAOBAB_FIRST_KEY_FILE: 'none' })).toEqual([
+      of(`cannot read ${join(directory, 'none')}: there is no such file or folder`),
+    ]);
+    expect(given({ BAOBAB_FIRST_KEY_FILE: '.' })).toEqual([of(`cannot read ${directory}: it is a folder, not a file`)]);
     expect(given({ BAOBAB_FIRST_KEY_FILE: 'empty' })).toEqual([of(`the file ${join(directory, 'empty')} is empty`)]);
     expect(given({ BAOBAB_FIRST_KEY_FILE: 'short', BAOBAB_FIRST_KEY: 'a-0123456789-long-value' })).toEqual([
       of('cannot be set together with first_key'),

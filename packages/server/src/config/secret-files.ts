@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { IsArray, IsObject, type TSchema } from 'typebox';
 import { snake } from '../validation/names.ts';
 
@@ -58,6 +59,6 @@ function readSecret(
     place[name] = secret;
     onRead([...path, name], file);
   } catch (error) {
-    problem(`cannot read ${file} (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
+    problem(`cannot read ${file}: ${systemReason(error)}`);
   }
 }

@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import { json } from 'node:stream/consumers';
 import type { EngineReport } from '@baobab/core/engine/report.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { ControlError, controlSocketPath } from './socket.ts';
 
 const TIMEOUT_MS = 3_000;
@@ -27,7 +28,7 @@ function ask(dataDir: string, method: string, path: string, timeout = TIMEOUT_MS
       if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') resolve(undefined);
       else if (error instanceof ControlError) reject(error);
       else {
-        const text = `the server on ${dataDir} cannot be asked (${error.code ?? error.message}); run the command as its user`;
+        const text = `the server on ${dataDir} cannot be asked: ${systemReason(error)}. Run the command as its user, or name another directory with --data-dir`;
         reject(new ControlError(text, { cause: error }));
       }
     });

@@ -1,4 +1,5 @@
 import type { SourceSpec } from '@baobab/core/domain/model.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 
 export type WeightsFailure =
   /** This machine cannot reach the source: no such host, no network, or nothing listens there. */
@@ -67,7 +68,6 @@ export const isDiskFailure = (error: unknown): boolean => DISK_FAILURES.has(code
 
 export function asWeightsError(error: unknown): WeightsError {
   if (error instanceof WeightsError) return error;
-  const message = error instanceof Error ? error.message : String(error);
   const failure = DISK_FULL.has(codeOf(error)) ? 'no-space' : 'storage';
-  return new WeightsError(failure, `The weights could not be stored: ${message}`, error);
+  return new WeightsError(failure, `The weights could not be stored: ${systemReason(error)}`, error);
 }

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { isMap, isNode, isPair, isScalar, LineCounter, parseDocument } from 'yaml';
 import { camelKeys, snake } from './names.ts';
 
 export interface YamlDocument {
   /** With camelCase keys. */
   value: unknown;
-  /** Syntax errors with their places. */
+  /** Why the file cannot be read, or its first syntax error with its place. */
   problems: string[];
   /** `file:line` of a path, or of its nearest parent that exists. */
   locate(path: readonly string[]): string;
@@ -14,7 +15,15 @@ export interface YamlDocument {
 export function readYaml(file: string): YamlDocument {
   const lines = new LineCounter();
   // The `core` schema keeps dates such as 2026-11-15 as text.
-  const document = parseDocument(readFileSync(file, 'utf8'), { lineCounter: lines, schema: 'core' });
+  let text = '';
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    return { value: undefined, problems: [`${file}: cannot be read: ${systemReason(error)}`], locate: () => file };
+  }
+  const document = parseDocument(text, { lineCounter: lines, schema: 'core' });
+  // Those after the first are often its consequences.
+  const syntaxErrors = document.errors.slice(0, 1);
   const at = (offset: number | undefined) => `${file}:${offset === undefined ? 1 : lines.linePos(offset).line}`;
 
   const locate = (path: readonly string[]): string => {
@@ -37,8 +46,8 @@ export function readYaml(file: string): YamlDocument {
   };
 
   return {
-    value: document.errors.length > 0 ? undefined : camelKeys(document.toJS()),
-    problems: document.errors.map((error) => `${at(error.pos[0])}: ${error.message.split('\n')[0]?.replace(/:$/, '')}`),
+    value: syntaxErrors.length > 0 ? undefined : camelKeys(document.toJS()),
+    problems: syntaxErrors.map((error) => `${at(error.pos[0])}: ${error.message.split('\n')[0]?.replace(/:$/, '')}`),
     locate,
   };
 }

@@ -16,14 +16,17 @@ it.each([
   expect(toBlobError(answered(name, status))).toBeInstanceOf(StoreUnavailableError);
 });
 
-it.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EPIPE', 'CERT_HAS_EXPIRED'])(
-  'calls the store unavailable when the connection fails with %s',
-  (code) => {
-    expect(toBlobError(Object.assign(new Error('no connection'), { code }))).toEqual(
-      new StoreUnavailableError('S3 does not answer: no connection.'),
-    );
-  },
-);
+it.each([
+  ['ECONNREFUSED', 'the connection was refused'],
+  ['ECONNRESET', 'the connection was cut'],
+  ['ENOTFOUND', 'the host name could not be resolved'],
+  ['EPIPE', 'the connection was cut'],
+  ['CERT_HAS_EXPIRED', 'its certificate has expired'],
+])('calls the store unavailable when the connection fails with %s', (code, reason) => {
+  expect(toBlobError(Object.assign(new Error('raw'), { code }))).toEqual(
+    new StoreUnavailableError(`S3 does not answer: ${reason}.`),
+  );
+});
 
 it('calls the store unavailable after a timeout', () => {
   expect(toBlobError(Object.assign(new Error('late'), { name: 'TimeoutError' }))).toBeInstanceOf(StoreUnavailableError);

@@ -1,5 +1,6 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
 import { StorageFullError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 
 const FULL = new Set(['QuotaExceeded', 'XMinioStorageFull', 'InsufficientStorage', 'StorageFull']);
 /** Answers that only an operator or time can change. The SDK has repeated those that are worth it. */
@@ -10,8 +11,8 @@ export const isAbsent = (error: unknown): boolean =>
 
 /** The error of the ports for an error of a call to S3. What is not from S3 or the network is a bug and stays as it is. */
 export function toBlobError(error: unknown): unknown {
-  const { name, message, code } = error as NodeJS.ErrnoException;
-  const away = () => new StoreUnavailableError(`S3 does not answer: ${message || code || name}.`, { cause: error });
+  const { name, code } = error as NodeJS.ErrnoException;
+  const away = () => new StoreUnavailableError(`S3 does not answer: ${systemReason(error)}.`, { cause: error });
   if (error instanceof S3ServiceException) {
     if (FULL.has(name)) return new StorageFullError('The bucket is full.', { cause: error });
     const status = error.$metadata.httpStatusCode ?? 500;
@@ -43,7 +44,7 @@ export interface Bucket {
 /** Tells the operator why the bucket cannot be used. Contains no credentials. */
 export function bucketProblem(error: unknown, { bucket, endpoint = 'AWS', region }: Bucket): Error {
   const problem = (text: string) => new StoreUnavailableError(text, { cause: error });
-  const { name, message, code } = error as NodeJS.ErrnoException;
+  const { name } = error as Error;
   const status = error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
   if (name === 'CredentialsProviderError') {
     return problem(
@@ -57,5 +58,5 @@ export function bucketProblem(error: unknown, { bucket, endpoint = 'AWS', region
     );
   }
   if (status === 301) return problem(`The bucket '${bucket}' is in another region than ${region}. Set AWS_REGION.`);
-  return problem(`S3 (${endpoint}) cannot be used: ${code ?? ''} ${message || name}.`.replace(':  ', ': '));
+  return problem(`S3 (${endpoint}) cannot be used: ${systemReason(error)}. Are blobs and blobs_endpoint right?`);
 }

@@ -1,5 +1,6 @@
 import type { Modality } from '@baobab/core/domain/model.ts';
 import type { Driver, WeightsPreview } from '@baobab/core/engine/driver.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { ggufFiles } from '../defaults.ts';
 import {
   type AddOptions,
@@ -55,8 +56,7 @@ async function send(hub: HubConnection, path: string, headers: Record<string, st
     const authorization = hub.token === undefined ? {} : { authorization: `Bearer ${hub.token}` };
     answer = await hub.fetch(address, { headers: { ...authorization, ...headers }, signal });
   } catch (error) {
-    const { cause, message } = error as Error;
-    throw new AddError(`${address} cannot be reached: ${(cause as Error | undefined)?.message ?? message}`);
+    throw new AddError(`${address} cannot be reached: ${systemReason(error)}`);
   }
   if (answer.ok) return answer;
   await answer.body?.cancel();

@@ -1,6 +1,7 @@
 import { readFileSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Driver } from '@baobab/core/engine/driver.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { factsOf, fileNames, ggufFiles } from '../defaults.ts';
 import {
   type AddOptions,
@@ -22,7 +23,7 @@ function look(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch (error) {
-    throw new AddError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    throw new AddError(`${path} cannot be read: ${systemReason(error)}`);
   }
 }
 

@@ -1,15 +1,16 @@
 import { resolve } from 'node:path';
 import type { AuditedChange } from '@baobab/core/domain/audit/entry.ts';
 import { MODALITIES, type Modality } from '@baobab/core/domain/model.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { POOLINGS, type Pooling } from '../../catalog/adding/pooling.ts';
 import { AddError } from '../../catalog/adding/reference.ts';
 import { addModel, removeModel } from '../../compose/added-models.ts';
 import { openAdministration } from '../../compose/administration.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
 import { askCatalogReload } from '../../control/client.ts';
-import { networkReason } from '../../models/sources/network-failure.ts';
-import { type CommandContext, CommandFailed, OptionError } from '../command.ts';
+import { type CommandContext, CommandFailed, UsageError } from '../command.ts';
 import { integerOption } from '../options.ts';
+import { sayWhenSlow } from '../progress.ts';
 
 const text = { type: 'string' } as const;
 
@@ -28,7 +29,7 @@ type AddValues = { [Option in keyof typeof ADD_OPTIONS]?: string | undefined };
 function modalityOption(given: string | undefined): Modality | undefined {
   const found = MODALITIES.find((each) => each === given);
   if (given !== undefined && found === undefined) {
-    throw new OptionError(`--modality must be one of ${MODALITIES.join(', ')}, not '${given}'`);
+    throw new UsageError(`--modality must be one of ${MODALITIES.join(', ')}, not '${given}'`);
   }
   return found;
 }
@@ -36,7 +37,7 @@ function modalityOption(given: string | undefined): Modality | undefined {
 function poolingOption(given: string | undefined): Pooling | undefined {
   const found = POOLINGS.find((each) => each === given);
   if (given !== undefined && found === undefined) {
-    throw new OptionError(`--pooling must be one of ${POOLINGS.join(', ')}, not '${given}'`);
+    throw new UsageError(`--pooling must be one of ${POOLINGS.join(', ')}, not '${given}'`);
   }
   return found;
 }
@@ -67,9 +68,16 @@ export async function addToCatalog(source: string, values: AddValues, context: C
     name: values.name,
     apiKeyFile: keyFile === undefined ? undefined : resolve(keyFile),
   };
-  warn?.(`looking at ${source}`);
   try {
-    const { entry, upstream, notes = [] } = await addModel(source, options, { config, env, record: recorder(config) });
+    const {
+      entry,
+      upstream,
+      notes = [],
+    } = await sayWhenSlow(
+      `looking at ${source}`,
+      addModel(source, options, { config, env, record: recorder(config) }),
+      (text) => warn?.(text),
+    );
     const facts = [
       entry.modality,
       entry.context_length === undefined ? '' : `context ${entry.context_length}`,
@@ -87,8 +95,8 @@ export async function addToCatalog(source: string, values: AddValues, context: C
     return entry.slug;
   } catch (error) {
     if (!(error instanceof AddError)) throw error;
-    const detail = error.cause instanceof Error ? ` (${networkReason(error.cause)})` : '';
-    throw new CommandFailed(`cannot add it: ${error.message}${detail}`);
+    const detail = error.cause instanceof Error ? ` (${systemReason(error.cause)})` : '';
+    throw new CommandFailed(`cannot add it: ${error.message}${detail}\n'baobab models --help' shows what can be added`);
   }
 }
 

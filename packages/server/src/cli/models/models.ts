@@ -65,7 +65,9 @@ async function showLoaded(context: CommandContext, asJson: boolean): Promise<voi
   const reports = await askEngines(config.dataDir);
   if (reports === undefined) {
     await mentionServerElsewhere(context);
-    throw new CommandFailed(`no server is running on ${config.dataDir}`);
+    throw new CommandFailed(
+      `no server is running on ${config.dataDir}; 'baobab serve' starts one, and --data-dir names another directory`,
+    );
   }
   if (asJson) {
     const shown = reports.map(({ processIds: pids, loadedAt, ...report }) => ({

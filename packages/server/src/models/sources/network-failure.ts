@@ -1,20 +1,8 @@
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { asWeightsError, isDiskFailure, WeightsError } from '../weights-error.ts';
-
-const EXPLANATIONS: Record<string, string> = {
-  ENOTFOUND: 'the host name could not be resolved',
-  EAI_AGAIN: 'the host name could not be resolved',
-  ECONNREFUSED: 'the connection was refused',
-  ECONNRESET: 'the connection was cut',
-  EHOSTUNREACH: 'there is no route to the host',
-  ENETUNREACH: 'there is no network',
-  UND_ERR_CONNECT_TIMEOUT: 'connecting took too long',
-  UND_ERR_SOCKET: 'the connection was cut',
-};
 
 /** The hub library hides the code of a failed look-up behind its own errors, so each cause is looked at. */
 const OFFLINE_CODES = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH']);
-
-const TIMEOUT_NAMES = new Set(['AbortError', 'TimeoutError']);
 
 function* causes(error: unknown): Generator<unknown> {
   for (let current = error, depth = 0; current !== undefined && depth < 5; depth += 1) {
@@ -31,19 +19,6 @@ function statusOf(error: unknown): number | null {
   return null;
 }
 
-/** Why a transfer failed, in words. */
-export function networkReason(error: unknown): string {
-  let fallback = 'the transfer failed';
-  for (const cause of causes(error)) {
-    if (!(cause instanceof Error)) continue;
-    const known = 'code' in cause && typeof cause.code === 'string' ? EXPLANATIONS[cause.code] : undefined;
-    if (known !== undefined) return known;
-    if (TIMEOUT_NAMES.has(cause.name)) return 'it did not answer in time';
-    fallback = cause.message;
-  }
-  return fallback;
-}
-
 const isOffline = (error: unknown): boolean =>
   [...causes(error)].some(
     (cause) =>
@@ -56,7 +31,7 @@ export function networkFailure(what: string, from: string, error: unknown): Weig
   const status = statusOf(error);
   if (status === null) {
     const failure = isOffline(error) ? 'offline' : 'unreachable';
-    return new WeightsError(failure, `Cannot fetch ${what} from ${from}: ${networkReason(error)}`, error);
+    return new WeightsError(failure, `Cannot fetch ${what} from ${from}: ${systemReason(error)}`, error);
   }
   if (status === 401 || status === 403) {
     return new WeightsError(

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 
 interface HostAndPort {
   host: string;
@@ -66,10 +67,12 @@ function readAuthority(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (cause) {
-    const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown error';
-    throw new StoreUnavailableError(`The certificate authority ${path} of counters cannot be read (${reason}).`, {
-      cause,
-    });
+    throw new StoreUnavailableError(
+      `The certificate authority ${path} of counters cannot be read: ${systemReason(cause)}.`,
+      {
+        cause,
+      },
+    );
   }
 }
 

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { createClient } from '@redis/client';
 import { placeOf, type RedisAddress } from './address.ts';
 import type { Script } from './scripts.ts';
@@ -22,7 +23,7 @@ function connectionProblem(error: unknown, address: RedisAddress): Error {
   const { code = '', message } = error as NodeJS.ErrnoException;
   if (UNREACHABLE.includes(code)) {
     return problem(
-      `Redis at ${place} cannot be reached (${code}). Is it running, and is its address in counters right?`,
+      `Redis at ${place} cannot be reached: ${systemReason(error)}. Is it running, and is its address in counters right?`,
     );
   }
   if (/no answer within|timeout/i.test(message)) {
@@ -36,7 +37,7 @@ function connectionProblem(error: unknown, address: RedisAddress): Error {
   if (message.startsWith('NOPERM')) {
     return problem(`Redis at ${place} does not permit what Baobab needs: ${message}.`);
   }
-  return problem(`Redis at ${place} cannot be used: ${message || code}.`);
+  return problem(`Redis at ${place} cannot be used: ${systemReason(error)}.`);
 }
 
 /** One connection. It does not reconnect: open another one when `onLost` is called. */

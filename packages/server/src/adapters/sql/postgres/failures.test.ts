@@ -51,6 +51,6 @@ it('names the socket of a local server', () => {
   const address = { host: '/run/postgresql', port: 5432, user: 'me', database: 'store' };
   const error = Object.assign(new Error('connect ENOENT'), { code: 'ENOENT' });
   expect(connectionProblem(error, address).message).toBe(
-    'PostgreSQL at /run/postgresql cannot be reached (ENOENT). Is it running, and is its address in store right?',
+    'PostgreSQL at /run/postgresql cannot be reached: there is no such file or folder. Is it running, and is its address in store right?',
   );
 });

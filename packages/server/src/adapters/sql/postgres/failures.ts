@@ -1,5 +1,6 @@
 import { StorageFullError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { DuplicateError } from '@baobab/core/ports/store-errors.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { DatabaseError } from 'pg';
 
 /** Codes of https://www.postgresql.org/docs/current/errcodes-appendix.html */
@@ -37,7 +38,7 @@ export function toStoreError(error: unknown): unknown {
   // An error of our own code, such as a value that a number cannot hold.
   if (error instanceof TypeError || error instanceof RangeError) return error;
   if (!(error instanceof DatabaseError)) {
-    return new StoreUnavailableError(`PostgreSQL does not answer: ${message || codeOf(error)}.`, { cause: error });
+    return new StoreUnavailableError(`PostgreSQL does not answer: ${systemReason(error)}.`, { cause: error });
   }
   const code = codeOf(error);
   if (code === UNIQUE_VIOLATION) return new DuplicateError(message, { cause: error });
@@ -88,7 +89,7 @@ export function connectionProblem(error: unknown, { host, port, user, database }
   const { message } = error as Error;
   if (UNREACHABLE.includes(code)) {
     return problem(
-      `PostgreSQL at ${place} cannot be reached (${code}). Is it running, and is its address in store right?`,
+      `PostgreSQL at ${place} cannot be reached: ${systemReason(error)}. Is it running, and is its address in store right?`,
     );
   }
   if (message.includes('timeout')) {
@@ -105,5 +106,5 @@ export function connectionProblem(error: unknown, { host, port, user, database }
       `PostgreSQL at ${place} has no database '${database}'. Create it: createdb -E UTF8 -T template0 ${database}`,
     );
   }
-  return problem(`PostgreSQL at ${place} cannot be used: ${message || code}.`);
+  return problem(`PostgreSQL at ${place} cannot be used: ${systemReason(error)}.`);
 }

@@ -2,6 +2,7 @@ import { chmod, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { SQLInputValue } from 'node:sqlite';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { type Compilable, Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { answersTo, type BulkTarget, type SqlDatabase } from '../shared/database.ts';
@@ -199,12 +200,15 @@ async function createFile(path: string): Promise<void> {
     await (await open(path, 'a', 0o600)).close();
     await chmod(path, 0o600);
   } catch (cause) {
-    throw cannotOpen(cause);
+    throw cannotOpen(path, cause);
   }
 }
 
-const cannotOpen = (cause: unknown) =>
-  new StoreUnavailableError(`The database cannot be opened: ${(cause as Error).message}.`, { cause });
+const cannotOpen = (path: string, cause: unknown) =>
+  new StoreUnavailableError(
+    `The database ${path} cannot be opened: ${systemReason(cause)}. Name another data directory with --data-dir, or restore a backup.`,
+    { cause },
+  );
 
 /** Runs in this thread, before anything is served. Waits for another process that is migrating. */
 async function migrateFile(path: string, busyTimeoutMs: number, migrations: Readonly<Record<string, Migration>>) {
@@ -213,7 +217,7 @@ async function migrateFile(path: string, busyTimeoutMs: number, migrations: Read
     connection = openConnection(path, busyTimeoutMs);
     connection.exec('pragma journal_mode = wal; pragma synchronous = full');
   } catch (cause) {
-    throw cannotOpen(cause);
+    throw cannotOpen(path, cause);
   }
   try {
     const dialect = sqliteDialect({ exclusive: true, execute: async (statement) => connection.execute(statement) });
