@@ -12,7 +12,7 @@ import type {
   Settlement,
   UnreadBudget,
 } from '@baobab/core/ports/counters.ts';
-import { extended } from '../owners.ts';
+import { extended } from '../memory.ts';
 import { levelsOf } from '../rate-buckets.ts';
 import type { RedisConnection } from './connection.ts';
 import { type HeldAdmission, heldText } from './held-admission.ts';
