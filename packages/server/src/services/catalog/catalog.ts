@@ -1,17 +1,24 @@
-import type { AuditAction, ChangeOrigin } from '@baobab/core/domain/audit/entry.ts';
-import { fieldChanges } from '@baobab/core/domain/audit/field-changes.ts';
-import { type LifecycleDates, noticeProblem, retirementProblem } from '@baobab/core/domain/deprecation.ts';
+import type { ChangeOrigin } from '@baobab/core/domain/audit/entry.ts';
+import { versionState } from '@baobab/core/domain/deprecation.ts';
 import type { Modality, ModelAlias, ModelEntry, ModelVersion, ResolvedModel } from '@baobab/core/domain/model.ts';
 import { compareListed, type ServingStatus } from '@baobab/core/domain/model-order.ts';
 import { MODEL_OPERATIONS, may } from '@baobab/core/domain/operations.ts';
-import type { Principal } from '@baobab/core/domain/principal.ts';
-import { parseReference } from '@baobab/core/domain/slug.ts';
+import type { Account, Principal } from '@baobab/core/domain/principal.ts';
+import { matchesPattern, parseReference } from '@baobab/core/domain/slug.ts';
 import type { ComputeDevice } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { ModelLifecycleRepository, RevisionRepository } from '@baobab/core/ports/repositories.ts';
-import { auditEntry } from '../audit/entries.ts';
-import { type AliasOwner, type FoundModel, isAllowedModel, ModelIndex } from './model-index.ts';
+import { nearestSlug } from '@baobab/core/runtime/nearest.ts';
+import { createModelLifecycle } from './lifecycle.ts';
+
+/** Its aliases take precedence over those of the deployment. */
+export type AliasOwner = Pick<Account, 'aliases'>;
+
+export interface FoundModel {
+  entry: ModelEntry;
+  version: ModelVersion;
+}
 
 /** Where a version can be served now. */
 export interface Serving {
@@ -178,77 +185,101 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
   return service;
 }
 
-interface ModelLifecycleDependencies {
-  index: ModelIndex;
-  lifecycles: ModelLifecycleRepository;
-  clock: Clock;
-}
+const isAllowedModel = (patterns: readonly string[], { slug }: ModelEntry): boolean =>
+  patterns.length === 0 || patterns.some((pattern) => matchesPattern(slug, pattern));
 
-/** Records when versions are deprecated and retired. The caller reloads the index before and after. */
-function createModelLifecycle({ index, lifecycles, clock }: ModelLifecycleDependencies) {
-  /** A pin means one version, a bare slug all that are not retired. */
-  function targets(reference: string): { entry: ModelEntry; versions: ModelVersion[] } {
-    const { entry, version } = index.find(reference);
-    const pinned = parseReference(reference)?.version !== undefined;
-    return { entry, versions: pinned ? [version] : index.servedVersions(entry) };
+/** Suggested when a pin is unknown. */
+const MAX_SUGGESTED_VERSIONS = 3;
+
+/** Finds models by slug, pin and alias. */
+class ModelIndex {
+  readonly #clock: Clock;
+  readonly #aliases: ReadonlyMap<string, string>;
+  #models = new Map<string, ModelEntry>();
+
+  constructor({ aliases = [], clock }: { aliases?: readonly ModelAlias[] | undefined; clock: Clock }) {
+    this.#clock = clock;
+    this.#aliases = new Map(aliases.map(({ name, model }) => [name, model]));
   }
 
-  async function save(
-    action: AuditAction,
-    { slug, version, dates, by }: { slug: string; version: ModelVersion; dates: LifecycleDates; by: ChangeOrigin },
-  ): Promise<void> {
-    const name = `${slug}@${version.version}`;
-    const target = { kind: 'model' as const, id: slug, name, accountId: null, accountName: null };
-    const { deprecatedAt, retiredAt } = version;
-    const changes = fieldChanges({ deprecatedAt, retiredAt }, { ...dates });
-    const now = clock.now();
-    const lifecycle = { slug, version: version.version, noticeAt: now, ...dates };
-    await lifecycles.save(lifecycle, auditEntry(by, { action, target, changes }, now));
+  entries(): Iterable<ModelEntry> {
+    return this.#models.values();
   }
 
-  return {
-    /** The entries with the dates that operators have set. */
-    async apply(entries: readonly ModelEntry[]): Promise<ModelEntry[]> {
-      const saved = new Map((await lifecycles.list()).map((each) => [`${each.slug}@${each.version}`, each]));
-      return entries.map((entry) => ({
-        ...entry,
-        versions: entry.versions.map((version) => {
-          const lifecycle = saved.get(`${entry.slug}@${version.version}`);
-          if (lifecycle === undefined) return version;
-          return { ...version, deprecatedAt: lifecycle.deprecatedAt, retiredAt: lifecycle.retiredAt };
-        }),
-      }));
-    },
+  replace(entries: readonly ModelEntry[]): void {
+    this.#models = new Map(entries.map((entry) => [entry.slug, entry]));
+  }
 
-    async deprecate(reference: string, removalDate: string, by: ChangeOrigin): Promise<void> {
-      const { entry, versions } = targets(reference);
-      const deprecatedAt = Date.parse(`${removalDate}T00:00:00.000Z`);
-      for (const version of versions) {
-        const dates = { deprecatedAt, retiredAt: version.retiredAt };
-        await save('model.deprecated', { slug: entry.slug, version, dates, by });
-      }
-    },
+  /** The recommended version, or the newest one when that is retired. */
+  currentVersion(entry: ModelEntry): ModelVersion | undefined {
+    const recommended = entry.versions.find(({ version }) => version === entry.recommended);
+    if (recommended !== undefined && !this.#isRetired(recommended)) return recommended;
+    return this.servedVersions(entry).toSorted((left, right) => (left.version < right.version ? 1 : -1))[0];
+  }
 
-    checkNotice(reference: string, removalDate: string): void {
-      const problem = noticeProblem(removalDate, clock.now());
-      if (problem === undefined) return;
-      throw errors.validationFailed(['removalDate'], `Cannot deprecate '${reference}': ${problem}.`);
-    },
+  servedVersions(entry: ModelEntry): ModelVersion[] {
+    return entry.versions.filter((version) => !this.#isRetired(version));
+  }
 
-    async retire(reference: string, by: ChangeOrigin): Promise<ModelEntry> {
-      const { entry, versions } = targets(reference);
-      const retiredAt = clock.now();
-      for (const version of versions) {
-        const problem = retirementProblem(version, retiredAt);
-        if (problem !== undefined) {
-          throw errors.validationFailed(['model'], `Cannot retire '${entry.slug}@${version.version}': ${problem}.`);
-        }
-      }
-      for (const version of versions) {
-        const dates = { deprecatedAt: version.deprecatedAt, retiredAt };
-        await save('model.retired', { slug: entry.slug, version, dates, by });
-      }
-      return entry;
-    },
-  };
+  /** By slug with an optional pin. */
+  find(reference: string): FoundModel {
+    const found = this.#lookUp(reference);
+    if (found === undefined) throw errors.modelNotFound(reference);
+    return found;
+  }
+
+  /** By slug with an optional pin, or by alias. An error suggests models that `allowedModels` match. */
+  findByName(name: string, account: AliasOwner | undefined, allowedModels: readonly string[]): FoundModel {
+    if (this.#models.has(name)) return this.find(name);
+    const { found, isAlias } = this.lookUpName(name, account);
+    if (found !== undefined) return found;
+    throw errors.modelNotFound(name, isAlias ? [] : this.#suggestions(name, allowedModels));
+  }
+
+  lookUpName(name: string, account: AliasOwner | undefined): { found: FoundModel | undefined; isAlias: boolean } {
+    if (this.#models.has(name)) return { found: this.#lookUp(name), isAlias: false };
+    const own = account?.aliases.find((alias) => alias.name === name);
+    const target = own?.model ?? this.#aliases.get(name);
+    return { found: this.#lookUp(target ?? name), isAlias: target !== undefined };
+  }
+
+  aliasesOf({ slug }: ModelEntry, account: AliasOwner | undefined): string[] {
+    const all = new Map(this.#aliases);
+    for (const { name, model } of account?.aliases ?? []) all.set(name, model);
+    return [...all].filter(([, model]) => model === slug).map(([name]) => name);
+  }
+
+  #isRetired(version: ModelVersion): boolean {
+    return versionState(version, this.#clock.now()) === 'retired';
+  }
+
+  #lookUp(text: string): FoundModel | undefined {
+    // Most callers send a plain slug, which needs no parsing.
+    const reference = this.#models.has(text) ? { slug: text, version: undefined } : parseReference(text);
+    const entry = reference === undefined ? undefined : this.#models.get(reference.slug);
+    if (reference === undefined || entry === undefined) return undefined;
+    const version =
+      reference.version === undefined
+        ? this.currentVersion(entry)
+        : entry.versions.find((each) => each.version === reference.version && !this.#isRetired(each));
+    return version && { entry, version };
+  }
+
+  /** For names without a provider, with the capitals of hubs, with typing errors or with an unknown pin. */
+  #suggestions(name: string, allowedModels: readonly string[]): string[] {
+    const [wanted = '', pin] = name.toLowerCase().split('@');
+    const usable = [...this.#models.values()].filter(
+      (entry) => isAllowedModel(allowedModels, entry) && this.currentVersion(entry) !== undefined,
+    );
+    const slug = nearestSlug(
+      wanted,
+      usable.map((each) => each.slug),
+    );
+    const entry = slug === undefined ? undefined : this.#models.get(slug);
+    if (entry === undefined) return [];
+    if (pin === undefined) return [entry.slug];
+    const served = this.servedVersions(entry).map(({ version }) => version);
+    const newest = served.sort().reverse().slice(0, MAX_SUGGESTED_VERSIONS);
+    return newest.map((version) => `${entry.slug}@${version}`);
+  }
 }
