@@ -20,6 +20,7 @@ const ENTRY = [
   'created: 2026-11-15',
   'context_length: 4096',
   'max_output_tokens: 256',
+  'limits: { rpm: 400 }',
   'pricing: { prompt_per_million: 0, completion_per_million: 0 }',
   'versions:',
   '  - version: 2026-11-15',
@@ -350,7 +351,9 @@ describeInBrowser('a key', () => {
     const { id } = (await made.json()) as { id: string };
     await signIn(page, bed.address, KEY, `/keys?key=${id}`);
     const sheet = page.getByRole('dialog', { name: 'old name' });
-    await sheet.getByText('Empty: the default, 600 (chat, transcription), 1,200 (embeddings, rerank).').waitFor();
+    await sheet
+      .getByText(`Empty: the default, 600 (chat, transcription), 1,200 (embeddings, rerank), 400 (${FREE}).`)
+      .waitFor();
     await sheet.getByLabel('Name').fill('new name');
     await sheet.getByText('Read-only').click();
     await sheet.getByRole('textbox', { name: 'Models' }).fill('acme/*');
@@ -360,6 +363,42 @@ describeInBrowser('a key', () => {
       `/v1/admin/keys?search=${id}`,
     );
     expect(data).toMatchObject([{ name: 'new name', scopes: ['models', 'usage'], allowed_models: ['acme/*'] }]);
+  });
+});
+
+describeInBrowser('the budget of a key', () => {
+  it('is shown with what is left of it, and the limits with where they were set', async () => {
+    const limited = async (name: string, settings: object, ofKey: object) => {
+      const account = (await (await bed.post('/v1/admin/accounts', { name, ...settings })).json()) as { id: string };
+      const key = await bed.post('/v1/admin/keys', { account: account.id, name: 'key', ...ofKey });
+      const { secret } = (await key.json()) as { secret: string };
+      const body = { model: CHAT, messages: [{ role: 'user', content: 'one two three' }] };
+      expect((await bed.post('/v1/chat/completions', body, secret)).status).toBe(200);
+      return secret;
+    };
+    const ofAccount = await limited('with-budget', { monthly_budget_usd: 7, rpm: 50 }, {});
+    const ofKey = await limited('without-budget', {}, { monthly_budget_usd: 3 });
+    for (const [secret, limit, note] of [
+      [ofAccount, 7, 'The budget is that of the account.'],
+      [ofKey, 3, undefined],
+    ] as const) {
+      await using opened = await openPage();
+      const { page } = opened;
+      await signIn(page, bed.address, secret, '/');
+      const card = page.getByRole('region', { name: 'Budget this month' });
+      if (note !== undefined) await card.getByText(note).waitFor();
+      const { budget, limits } = await json<{
+        budget: { spent_usd: number; remaining_usd: number };
+        limits: Record<string, { rpm: number; rpm_from: string }>;
+      }>('/v1/keys/me', secret);
+      const [spent = '', of = ''] = ((await card.locator('.mono').first().textContent()) ?? '').split(' of ');
+      expect(numberOf(of)).toBe(limit);
+      expect(numberOf(spent)).toBeCloseTo(budget.spent_usd, 9);
+      expect(limit - budget.remaining_usd).toBeCloseTo(budget.spent_usd, 9);
+      const names = { account: 'of the account', default: 'default' };
+      const shown = await card.locator('tbody tr').first().locator('td').nth(1).textContent();
+      expect(shown).toBe(`${limits.chat?.rpm} ${names[limits.chat?.rpm_from as keyof typeof names]}`);
+    }
   });
 });
 

@@ -212,6 +212,13 @@ describe('changes of keys and accounts over HTTP', () => {
     });
   });
 
+  it('are those of a session by default, in one shape', async () => {
+    const { limits } = await admin<{ limits: object }>('accounts', { name: 'without-limits' });
+    const session = (await (await bed.fetch('/v1/sessions/current')).json()) as { default_limits: object };
+    expect(session.default_limits).toEqual(limits);
+    expect(limits).toMatchObject({ chat: { rpm: 600, rpm_from: 'default' }, monthly_budget_usd: null });
+  });
+
   it('decide which models a key lists', async () => {
     const { secret } = await admin<{ secret: string }>('keys', {
       ...{ account: 'default', name: 'restricted', allowed_models: [CHAT, 'baai/*'] },

@@ -33,6 +33,8 @@ export type AuditEntry = Static<typeof AuditEntryShape>;
 export type AuditChange = AuditEntry['changes'][number];
 export type AuditValue = AuditChange['before'];
 export type OwnKey = Static<typeof OwnKeyShape>;
+/** The limits that hold for a key, or for one without limits of its own, and where each was set. */
+export type AppliedLimits = OwnKey['limits'];
 export type Key = Static<typeof KeyShape>;
 export type NewKey = Static<typeof IssuedKeyShape>;
 export type Account = Static<typeof AccountShape>;

@@ -41,7 +41,8 @@ export default function Accounts() {
     opened,
     accounts.rows.find(({ id }) => id === opened),
   );
-  const limit = (value: number | null) => (value === null ? '–' : compact(value));
+  const limit = (value: number | null) =>
+    value === null ? <span class="muted">{texts.accounts.defaultLimit}</span> : compact(value);
   const { columns } = texts.accounts;
   return (
     <Page

@@ -1,6 +1,8 @@
+import { MODALITIES } from '@baobab/core/domain/model.ts';
 import type { ApiFailure } from '../../api/client.ts';
+import { useOwnKey } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
-import type { Account, Key, Session } from '../../api/types.ts';
+import type { Account, AppliedLimits, Key } from '../../api/types.ts';
 import { optionsOf, Segments } from '../../components/choices.tsx';
 import { TextField } from '../../components/fields.tsx';
 import { errorAt } from '../../components/form.tsx';
@@ -66,50 +68,55 @@ export interface LimitFieldsProps<L extends Limits> {
   limits: L;
   onChange: (limits: L) => void;
   error?: ApiFailure | undefined;
-  /** Of a key: its account, whose limits hold too. */
+  /** Of a key: its account, whose limits hold too. Undefined: that of the session. */
   account?: Account | undefined;
   /** The limits of an account itself: totals over its keys. */
   ofAccount?: boolean;
 }
 
-/** The defaults of kinds of models, those with the same together: "600 (chat, transcription), 1,200 (embeddings, rerank)". */
-function defaultsText(limits: Session['default_limits'], field: 'rpm' | 'tpm'): string {
-  const kinds = new Map<number, string[]>();
-  for (const modality of ['chat', 'audio', 'embedding', 'rerank'] as const) {
-    const value = limits[modality][field];
-    kinds.set(value, [...(kinds.get(value) ?? []), texts.modalities[modality].toLowerCase()]);
+/** The rates of kinds of models, those with the same together: "600 (chat, transcription), 1,200 (embeddings, rerank)". */
+function ratesText(limits: AppliedLimits, field: 'rpm' | 'tpm'): string {
+  const names = new Map<number, string[]>();
+  const add = (value: number | null, name: string) =>
+    value !== null && names.set(value, [...(names.get(value) ?? []), name]);
+  for (const modality of MODALITIES) add(limits[modality][field], texts.modalities[modality].toLowerCase());
+  for (const { model, [field]: value, [`${field}_from` as const]: from } of limits.models) {
+    if (from === 'model') add(value, model);
   }
-  return [...kinds].map(([value, names]) => `${full(value)} (${names.join(', ')})`).join(', ');
+  return [...names].map(([value, of]) => `${full(value)} (${of.join(', ')})`).join(', ');
 }
 
 /** What holds while a field is empty. */
-function useEmptyHint(account: Account | undefined, isTotal: boolean) {
-  const { default_limits: defaults } = useSession();
-  return (wireName: (typeof LIMIT_FIELDS)[number]): string => {
-    const ofAccount = account?.[wireName] ?? null;
-    if (ofAccount !== null) {
-      const text = wireName === 'monthly_budget_usd' ? money(ofAccount) : full(ofAccount);
-      return texts.keys.emptyOfAccount(text);
-    }
-    if (wireName === 'rpm' || wireName === 'tpm') {
-      const values = defaultsText(defaults, wireName);
-      return isTotal ? texts.keys.emptyTotal(values) : texts.keys.emptyDefault(values);
-    }
-    const concurrency = wireName === 'concurrency' && !isTotal ? defaults.concurrency : null;
-    return concurrency === null ? texts.keys.emptyNone : texts.keys.emptyDefault(full(concurrency));
-  };
+function emptyHint(field: (typeof LIMIT_FIELDS)[number], limits: AppliedLimits, isTotal: boolean): string {
+  const { emptyOfAccount, emptyTotal, emptyDefault, emptyNone } = texts.keys;
+  if (field === 'rpm' || field === 'tpm') {
+    const { [field]: value, [`${field}_from` as const]: from } = limits.chat;
+    if (from === 'account' && value !== null) return emptyOfAccount(full(value));
+    return isTotal ? emptyTotal(ratesText(limits, field)) : emptyDefault(ratesText(limits, field));
+  }
+  if (isTotal) return emptyNone;
+  if (field === 'monthly_budget_usd') {
+    const { monthly_budget_usd: budget } = limits;
+    return budget === null ? emptyNone : emptyOfAccount(money(budget));
+  }
+  const { concurrency, concurrency_from: from } = limits;
+  if (concurrency === null) return emptyNone;
+  return from === 'account' ? emptyOfAccount(full(concurrency)) : emptyDefault(full(concurrency));
 }
 
 export function LimitFields<L extends Limits>(props: LimitFieldsProps<L>) {
   const { limits, onChange, error, account, ofAccount = false } = props;
-  const emptyHint = useEmptyHint(account, ofAccount);
+  // A key that may make others has no limits of its own, so that its limits are those of a new key.
+  const own = useOwnKey().data;
+  const { default_limits: defaults } = useSession();
+  const held = ofAccount ? defaults : (account?.limits ?? own?.limits ?? defaults);
   const field = (name: keyof Limits, label: string, wireName: (typeof LIMIT_FIELDS)[number], step: string) => (
     <TextField
       label={label}
       type="number"
       min={step === '1' ? 1 : 0}
       step={step}
-      hint={emptyHint(wireName)}
+      hint={emptyHint(wireName, held, ofAccount)}
       error={errorAt(error, wireName)}
       value={limits[name]}
       onValue={(value) => onChange({ ...limits, [name]: value })}

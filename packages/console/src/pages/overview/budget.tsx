@@ -1,5 +1,7 @@
+import { MODALITIES } from '@baobab/core/domain/model.ts';
 import { useNow } from '../../address/range.ts';
 import { useOwnKey } from '../../api/queries.ts';
+import type { AppliedLimits, OwnKey } from '../../api/types.ts';
 import { Failure, Meter } from '../../components/feedback.tsx';
 import { Card, Skeleton } from '../../components/page.tsx';
 import { compact, money } from '../../format/numbers.ts';
@@ -9,36 +11,24 @@ import { texts } from '../../texts/en/texts.ts';
 /** What is left of the budget and the limits of the key that signed in. */
 export function Budget() {
   const key = useOwnKey();
-  const now = useNow();
   const { overview, common } = texts;
   if (key.isError && !key.data) return <Failure error={key.error} />;
   if (!key.data) return <Skeleton height={290} />;
-  const { budget, limits } = key.data;
-  const limit = budget.limit_usd ?? (budget.remaining_usd === null ? null : budget.spent_usd + budget.remaining_usd);
-  const share = limit ? budget.spent_usd / limit : 0;
-  const value = (count: number | null) => (count === null ? common.noLimit : compact(count));
-  const rows = (['chat', 'embedding', 'rerank', 'audio'] as const).map((modality) => ({
-    modality,
-    ...limits[modality],
-  }));
+  const { limits } = key.data;
+  const value = (count: number | null, from: AppliedLimits['chat']['rpm_from']) => (
+    <>
+      {count === null ? common.noLimit : compact(count)}
+      {from !== null && <span class="muted small"> {overview.limitFrom[from]}</span>}
+    </>
+  );
+  const rows = [
+    ...MODALITIES.map((modality) => ({ name: texts.modalities[modality], ...limits[modality] })),
+    ...limits.models.map(({ model, ...rates }) => ({ name: model, ...rates })),
+  ];
   return (
     <Card title={overview.budget} aside={<span class="chart-zone">{key.data.name}</span>}>
       <div class="stack">
-        {limit === null ? (
-          <p class="muted">
-            {money(budget.spent_usd)} {overview.spent} {overview.budgetNone}
-          </p>
-        ) : (
-          <div class="stack-tight">
-            <div class="spread">
-              <span class="mono">{overview.budgetSpent(money(budget.spent_usd), money(limit))}</span>
-              <span class="small muted">
-                {overview.budgetLeft(money(budget.remaining_usd ?? 0), ago(budget.resets_at, now))}
-              </span>
-            </div>
-            <Meter share={share} label={overview.budget} />
-          </div>
-        )}
+        <Spent ownKey={key.data} />
         <div>
           <h3>{overview.limits}</h3>
           <table class="table table-plain">
@@ -54,11 +44,11 @@ export function Budget() {
               </tr>
             </thead>
             <tbody>
-              {rows.map(({ modality, rpm, tpm }) => (
-                <tr key={modality}>
-                  <td>{texts.modalities[modality]}</td>
-                  <td class="number">{value(rpm)}</td>
-                  <td class="number">{value(tpm)}</td>
+              {rows.map(({ name, rpm, rpm_from, tpm, tpm_from }) => (
+                <tr key={name}>
+                  <td>{name}</td>
+                  <td class="number">{value(rpm, rpm_from)}</td>
+                  <td class="number">{value(tpm, tpm_from)}</td>
                 </tr>
               ))}
             </tbody>
@@ -66,5 +56,32 @@ export function Budget() {
         </div>
       </div>
     </Card>
+  );
+}
+
+/** Of the budget of the key, or of that of its account. */
+function Spent({ ownKey: { budget, limits } }: { ownKey: OwnKey }) {
+  const now = useNow();
+  const { overview } = texts;
+  const { limit_usd: own, spent_usd: spent, remaining_usd: left } = budget;
+  const limit = own ?? limits.monthly_budget_usd;
+  if (limit === null || left === null) {
+    return (
+      <p class="muted">
+        {money(spent)} {overview.spent} {overview.budgetNone}
+      </p>
+    );
+  }
+  const used = own === null ? limit - left : spent;
+  return (
+    <div class="stack-tight">
+      <div class="spread">
+        <span class="mono">{overview.budgetSpent(money(used), money(limit))}</span>
+        <span class="small muted">{overview.budgetLeft(money(left), ago(budget.resets_at, now))}</span>
+      </div>
+      <Meter share={limit === 0 ? 1 : used / limit} label={overview.budget} />
+      {own === null && <p class="small muted">{overview.budgetOfAccount(money(spent))}</p>}
+      {own !== null && left < own - spent && <p class="small muted">{overview.budgetLeftOfAccount}</p>}
+    </div>
   );
 }

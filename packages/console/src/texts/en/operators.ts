@@ -10,6 +10,8 @@ export const accounts = {
     tpm: 'Tokens / min',
     created: 'Created',
   },
+  /** No total: each key has the limits of the deployment. */
+  defaultLimit: 'Default',
   statuses: { active: 'Active', suspended: 'Suspended', deleted: 'Deleted' },
   show: { current: 'Current', deleted: 'Deleted' },
   emptyTitle: 'No accounts',

@@ -43,7 +43,6 @@ export function composeServer(options: ServerOptions) {
     settings: { ...config.http, metricsToken: config.metrics.token, certificate },
     version: VERSION,
     region: config.region,
-    defaultLimits: config.limits,
     logger,
     clock,
     metrics,

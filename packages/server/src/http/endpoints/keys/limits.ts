@@ -14,7 +14,7 @@ const nullableInteger = Type.Union([Type.Integer(), Type.Null()]);
 const source = Type.Union([Type.Enum([...LIMIT_SOURCES]), Type.Null()]);
 const Rate = Type.Object({ rpm: nullableInteger, rpm_from: source, tpm: nullableInteger, tpm_from: source });
 
-/** The limits that hold, beside those that are set. */
+/** The limits that hold. Those that are set are fields of the key and of the account. */
 export const AppliedLimitsShape = Type.Object(
   {
     chat: Rate,
@@ -31,7 +31,7 @@ export const AppliedLimitsShape = Type.Object(
   },
   {
     description:
-      'The limits that hold, those of requests and tokens a minute for each model, and where each was set. An account has those of a key without limits of its own',
+      'The limits that hold, those of requests and tokens a minute for each model, and where each was set: `rpm`, `tpm`, `concurrency` and `monthly_budget_usd` of the key or of its account, the model, or `limits` in the settings. An account has those of a key without limits of its own',
   },
 );
 

@@ -1,5 +1,5 @@
 import type { Principal } from '@baobab/core/domain/principal.ts';
-import type { DefaultLimits, RateLimits } from '@baobab/core/domain/rate-limits.ts';
+import { type LimitRules, NO_LIMITS } from '@baobab/core/domain/rate-limits.ts';
 import { isoTime, isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
@@ -14,20 +14,19 @@ import { commonErrors, ErrorResponse } from '../../answer/error-answer.ts';
 import { fillAbsentBody, MAY_BE_ABSENT } from '../../body/optional-body.ts';
 import { principalOf } from '../../request/request-record.ts';
 import { sessionSecret, setSessionCookie } from '../../request/session-cookie.ts';
+import { appliedLimitsToWire } from '../keys/limits.ts';
 import { EndedSession, SessionShape, SignIn } from './schema.ts';
 
 interface ServerFacts {
   version: string;
   region: string;
-  defaultLimits: DefaultLimits;
+  limitRules(): LimitRules;
 }
-
-const rateOf = ({ rpm, tpm }: RateLimits) => ({ rpm, tpm });
 
 const sessionToWire = (
   { account, key }: Principal,
   current: { session: Session; csrfToken: string } | undefined,
-  { version, region, defaultLimits: limits }: ServerFacts,
+  { version, region, limitRules }: ServerFacts,
 ): Static<typeof SessionShape> => ({
   object: 'session',
   account: { id: account.id, name: account.name },
@@ -38,13 +37,7 @@ const sessionToWire = (
   expires_at: current === undefined ? isoTimeOrNull(key.expiresAt) : isoTime(current.session.expiresAt),
   version,
   region,
-  default_limits: {
-    concurrency: limits.concurrency === 0 ? null : limits.concurrency,
-    chat: rateOf(limits.chat),
-    embedding: rateOf(limits.embedding),
-    rerank: rateOf(limits.rerank),
-    audio: rateOf(limits.audio),
-  },
+  default_limits: appliedLimitsToWire({ key: NO_LIMITS, account: NO_LIMITS }, limitRules()),
 });
 
 export interface SignInDependencies extends ServerFacts {

@@ -1,6 +1,7 @@
 import { SCOPES } from '@baobab/core/domain/scopes.ts';
 import { Type } from 'typebox';
 import { CLOSED } from '../../body/changes.ts';
+import { AppliedLimitsShape } from '../keys/limits.ts';
 
 const nullableText = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
 
@@ -12,8 +13,6 @@ export const SignIn = Type.Object(
   },
   CLOSED,
 );
-
-const Rate = Type.Object({ rpm: Type.Integer(), tpm: Type.Integer() });
 
 export const SessionShape = Type.Object({
   object: Type.Literal('session'),
@@ -27,10 +26,11 @@ export const SessionShape = Type.Object({
   expires_at: nullableText('Moves on while the session is used; null for a key that does not expire'),
   version: Type.String({ description: 'Of the service' }),
   region: Type.String({ description: 'Of the server that answers' }),
-  default_limits: Type.Object(
-    { concurrency: Type.Union([Type.Integer(), Type.Null()]), chat: Rate, embedding: Rate, rerank: Rate, audio: Rate },
-    { description: 'Of keys without limits of their own, whose account has none either, for each model and region' },
-  ),
+  default_limits: {
+    ...AppliedLimitsShape,
+    description:
+      'The `limits` of a key that has none of its own, in an account that has none either: those of the models and the settings',
+  },
 });
 
 export const EndedSession = Type.Object({ object: Type.Literal('session'), deleted: Type.Literal(true) });

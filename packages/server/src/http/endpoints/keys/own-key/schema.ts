@@ -6,14 +6,14 @@ import type { OwnKey } from '../../../../services/access/own-key.ts';
 import { AppliedLimitsShape, appliedLimitsToWire } from '../limits.ts';
 import { keyFields, keyFieldsToWire } from '../schema.ts';
 
-const nullableNumber = Type.Union([Type.Number(), Type.Null()]);
-
 export const OwnKeyShape = Type.Object({
   ...keyFields,
   limits: AppliedLimitsShape,
   budget: Type.Object(
     {
-      limit_usd: nullableNumber,
+      limit_usd: Type.Union([Type.Number(), Type.Null()], {
+        description: 'Set for this key. The lower one of key and account is `limits.monthly_budget_usd`',
+      }),
       spent_usd: Type.Number({ description: 'By this key and the keys that it replaced' }),
       remaining_usd: Type.Union([Type.Number(), Type.Null()], {
         description: 'What the budgets of the key and of its account both leave; null: no budget',
