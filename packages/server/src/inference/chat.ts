@@ -1,3 +1,4 @@
+import { MAX_IMAGE_TOKENS, UNKNOWN_IMAGE_TOKENS } from '@baobab/core/domain/image.ts';
 import type { ModelEntry, ResolvedModel } from '@baobab/core/domain/model.ts';
 import { MOST_TEMPLATE_TOKENS } from '@baobab/core/domain/text-size.ts';
 import type { ChatEvent, ChatRequest, TokenUsage } from '@baobab/core/engine/engine.ts';
@@ -7,16 +8,20 @@ import { fieldText } from '@baobab/core/errors/fields.ts';
 import type { Caller, InferenceCall } from './call.ts';
 import {
   type ChatCommand,
-  ChatPrompt,
   checkPromptSizes,
   countChoices,
   countPrompts,
   fewestPromptTokens,
-  type PromptReaders,
+  mostPromptTokens,
+  requestsOf,
+  reservedPromptTokens,
+  withDocuments,
+  withImages,
 } from './chat-prompt.ts';
 import { ChatRun, type ChatSink, STEP_TOKENS } from './chat-run.ts';
-import { checkVision } from './inputs/images.ts';
-import type { Bounds, InferenceService } from './pipeline.ts';
+import type { DocumentsService } from './inputs/documents.ts';
+import { type CheckedImage, checkVision, type ImagesService, type LoadedImages } from './inputs/images.ts';
+import type { BilledWork, Bounds, InferenceService } from './pipeline.ts';
 import type { InferenceSession } from './session.ts';
 
 /** A slow client makes it return a promise, for which its choice waits. */
@@ -88,6 +93,89 @@ function checkCapabilities(entry: ModelEntry, { request, images = [] }: ChatComm
 }
 
 const longestAnswer = ({ contextLength, maxOutputTokens }: ModelEntry): number => maxOutputTokens ?? contextLength;
+
+export interface PromptReaders {
+  images: ImagesService;
+  documents: DocumentsService;
+}
+
+const NO_IMAGES: readonly CheckedImage[] = [];
+const NOT_LOADED: LoadedImages['inputs'] = [];
+
+/** What is done with the prompt of a chat, and the files that its messages name. A class: thousands of streams may be open. */
+abstract class ChatPrompt<Result> implements BilledWork<Result> {
+  readonly modality = 'chat';
+  readonly model: string;
+  /** As far as it is known: the documents are missing until they are read. */
+  protected command: ChatCommand;
+  protected readonly call: InferenceCall;
+  readonly #readers: PromptReaders;
+  /** As the client sent it. */
+  #sent: ChatCommand;
+  #images = NO_IMAGES;
+  #loaded = NOT_LOADED;
+
+  constructor(readers: PromptReaders, call: InferenceCall, command: ChatCommand) {
+    this.model = command.model;
+    this.command = command;
+    this.call = call;
+    this.#readers = readers;
+    this.#sent = command;
+  }
+
+  /** Throws if the model cannot take the command, and may change it. Called again with the text of its documents. */
+  protected abstract fitted(entry: ModelEntry, command: ChatCommand): ChatCommand;
+  protected abstract bounds(entry: ModelEntry): Bounds;
+  abstract run(session: InferenceSession): Promise<Result>;
+
+  bound({ entry }: ResolvedModel): Bounds {
+    this.command = this.fitted(entry, this.#sent);
+    return this.bounds(entry);
+  }
+
+  /** Returns no promise when there is nothing to read. */
+  read({ entry }: ResolvedModel): Promise<Disposable> | undefined {
+    const { documents = [], images = [] } = this.#sent;
+    return documents.length > 0 || images.length > 0 ? this.#readFiles(entry) : undefined;
+  }
+
+  /** What the engine gets for each prompt. */
+  protected requests(): readonly ChatRequest[] {
+    return requestsOf({ ...this.command, request: withImages(this.command, this.#loaded) });
+  }
+
+  /** For the token limit. Images that are not read yet count as those of unknown size, documents as nothing. */
+  protected estimatedTokens(): number {
+    const { images = [] } = this.command;
+    let sum = 0;
+    for (const request of requestsOf(this.command)) sum += reservedPromptTokens(request);
+    if (this.#images.length === 0) sum += images.length * UNKNOWN_IMAGE_TOKENS;
+    for (const { tokens } of this.#images) sum += tokens;
+    return sum;
+  }
+
+  /** For budgets: no prompt of this text and so many images has more. */
+  protected mostTokens(): number {
+    const { images = [] } = this.command;
+    let sum = images.length * MAX_IMAGE_TOKENS;
+    for (const request of requestsOf(this.command)) sum += mostPromptTokens(request);
+    return sum;
+  }
+
+  async #readFiles(entry: ModelEntry): Promise<Disposable> {
+    const { documents = [] } = this.#sent;
+    if (documents.length > 0) {
+      this.#sent = withDocuments(this.#sent, await this.#readers.documents.read(this.call, documents));
+      this.fitted(entry, this.#sent);
+    }
+    const { images = [] } = this.#sent;
+    const accountId = this.call.principal.account.id;
+    this.#images = await this.#readers.images.check(accountId, images);
+    const loaded = await this.#readers.images.load(accountId, this.#images);
+    this.#loaded = loaded.inputs;
+    return loaded;
+  }
+}
 
 class Generation extends ChatPrompt<TokenUsage> {
   readonly #sink: ChatSink;
