@@ -3,11 +3,12 @@ import type { ChatRequest } from '@baobab/core/engine/engine.ts';
 import { callContext } from '@baobab/core/engine/testing/call-context.ts';
 import { pulled } from '@baobab/core/engine/testing/pulled-generation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { noMetrics } from '../metrics.ts';
 import type { EngineProcess } from '../process/engine-process.ts';
 import { createPlacement } from './placement.ts';
-import { checkInputs, ReplicatedEngine, refuseImages } from './replicated-engine.ts';
+import { checkInputs, ReplicatedEngine, refuseImages, splitInputs, withRequestIndex } from './replicated-engine.ts';
 
 const image = { url: 'data:image/png;base64,', tokens: 256 };
 
@@ -80,5 +81,66 @@ describe('a model with prepared chat', () => {
     });
     await expect(Array.fromAsync(pulled(chat, request, callContext()))).rejects.toMatchObject({ status: 422 });
     expect(seen).toEqual([]);
+  });
+});
+
+const shape = (inputs: readonly string[], processes: number) =>
+  splitInputs(inputs, processes).map(({ start, end }) => end - start);
+
+describe('chunks', () => {
+  it('leave a small request whole', () => {
+    expect(shape(Array(15).fill('short'), 2)).toEqual([15]);
+  });
+
+  it('give every process a share of a middling request', () => {
+    expect(shape(Array(32).fill('short'), 2)).toEqual([16, 16]);
+    expect(shape(Array(32).fill('short'), 8)).toEqual([8, 8, 8, 8]);
+  });
+
+  it('give every process some of the images', () => {
+    const image = { url: `data:image/png;base64,${'A'.repeat(1_000_000)}`, tokens: 256 };
+    expect(splitInputs(['a', image], 8)).toHaveLength(1);
+    expect(splitInputs(Array(16).fill(image), 2).map(({ start, end }) => end - start)).toEqual([8, 8]);
+    expect(splitInputs(Array(16).fill(image), 32)).toHaveLength(16);
+  });
+
+  it('are more when the inputs are long, down to about 500 tokens each', () => {
+    expect(shape(Array(64).fill('x'.repeat(500)), 16)).toHaveLength(15);
+    expect(shape(Array(3).fill('x'.repeat(20_000)), 16)).toEqual([1, 1, 1]);
+  });
+
+  it('hold 256 inputs or about 65 000 characters', () => {
+    expect(shape(Array(1_024).fill('short'), 2)).toEqual([256, 256, 256, 256]);
+    expect(shape(Array(8).fill('x'.repeat(32_768)), 1)).toEqual([2, 2, 2, 2]);
+    expect(shape(['x'.repeat(400_000), 'x'], 1)).toHaveLength(2);
+  });
+
+  it('say how long their longest input is, which cannot be cut', () => {
+    const texts = [...Array(7).fill('short'), 'x'.repeat(2_048)];
+    expect(splitInputs(texts, 1)[0]?.longest).toBe(1 / 32);
+    expect(splitInputs(Array(8).fill('short'), 1)[0]?.longest).toBe(1 / 256);
+    expect(splitInputs(['x'.repeat(65_536), 'short'], 1).map(({ longest }) => longest)).toEqual([1, 1 / 256]);
+  });
+
+  it('cover all inputs once and in order, whatever their sizes', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(100_000), { maxLength: 100 }), fc.integer({ min: 1, max: 8 }), (sizes, processes) => {
+        const inputs = sizes.map((size) => 'x'.repeat(size));
+        let next = 0;
+        for (const { start, end } of splitInputs(inputs, processes)) {
+          expect(start).toBe(next);
+          expect(end).toBeGreaterThan(start);
+          next = end;
+        }
+        expect(next).toBe(inputs.length);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('name an input by its place in the request, also in the message', () => {
+    const error = withRequestIndex(errors.contextTooLong(['inputs', 3], 600, 512), 64);
+    expect(error).toMatchObject({ param: 'inputs[67]', code: 'context_length_exceeded' });
+    expect((error as Error).message).toContain("resulted in 600 tokens. Shorten 'inputs[67]'");
   });
 });
