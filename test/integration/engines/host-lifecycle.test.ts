@@ -115,7 +115,7 @@ describe('an idle model', () => {
     await embed(lease.engine, ['slow:700']);
     expect(bed.registry.status('test/echo@2026-01-01').status).toBe('ready');
     expect(bed.registry.status('test/warm@2026-01-01').status).toBe('ready');
-    lease.release();
+    lease[Symbol.dispose]();
   });
 });
 
@@ -129,7 +129,7 @@ describe('a model that an operator unloads', () => {
     expect(await report()).toMatchObject({ status: 'unloading', inFlight: 1 });
     expect(await embed(lease.engine, ['still here'])).toMatchObject({ tokens: [10] });
     expect(alive(pid)).toBe(true);
-    lease.release();
+    lease[Symbol.dispose]();
     await until(() => bed.registry.status('test/echo@2026-01-01').status === 'cold');
     expect(alive(pid)).toBe(false);
   });
@@ -171,7 +171,7 @@ describe('the memory budget', () => {
     await embed(lease.engine, ['hog-once:400']);
     await until(() => !alive(pid));
     expect(await embed(lease.engine, ['back'])).toMatchObject({ tokens: [4] });
-    lease.release();
+    lease[Symbol.dispose]();
   });
 });
 

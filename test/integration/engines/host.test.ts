@@ -118,7 +118,7 @@ describe('streams', () => {
     const ahead = generation.usageSoFar().completionTokens;
     expect(ahead).toBeLessThanOrEqual(64);
     await reader.return?.();
-    slow.release();
+    slow[Symbol.dispose]();
   });
 
   it('stop when the consumer leaves, and report the usage so far', async () => {

@@ -134,12 +134,12 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
 
   function acquireHere(model: Model, context: CallContext): EngineLease | Promise<EngineLease> {
     const leave = interactiveHere.enter(context);
-    const here = ({ engine, release }: ModelLease): EngineLease => ({
-      engine,
+    const here = (lease: ModelLease): EngineLease => ({
+      engine: lease.engine,
       region,
       [Symbol.dispose]() {
         leave();
-        release();
+        lease[Symbol.dispose]();
       },
     });
     const failed = (error: unknown): never => {

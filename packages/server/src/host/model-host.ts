@@ -12,10 +12,9 @@ import { describeFailure, loadModel, type ModelLoaderDependencies, type ModelSha
 import { type EngineProcess, totalBytes } from './process/engine-process.ts';
 import type { ReplicaSet } from './replicas/replica-set.ts';
 
-/** The right to use a loaded model. Release it when the last answer or the stream has ended. */
+/** The right to use a loaded model. Dispose of it when the last answer or the stream has ended. */
 export interface ModelLease extends Disposable {
   readonly engine: EngineModel;
-  release(): void;
 }
 
 export interface ModelHostOptions extends ModelLoaderDependencies {
@@ -101,15 +100,17 @@ export class ModelHost implements MemoryHolder {
       return undefined;
     }
     metrics.queueWaited(this.name, permit.waitedMs / 1000, priority);
-    const release = () => {
-      this.#lastUsedAt = clock.now();
-      permit.release();
-      if (this.#slots.inUse() === 0) {
-        this.#onUnused();
-        memory.changed();
-      }
+    return {
+      engine: this.#state.engine,
+      [Symbol.dispose]: () => {
+        this.#lastUsedAt = clock.now();
+        permit.release();
+        if (this.#slots.inUse() === 0) {
+          this.#onUnused();
+          memory.changed();
+        }
+      },
     };
-    return { engine: this.#state.engine, release, [Symbol.dispose]: release };
   }
 
   // --- loading and unloading ---

@@ -151,7 +151,7 @@ export class EngineRegistry {
 
   /**
    * Waits for a slot and, where needed, for the model to load. 429 when the queue is full, 504 when the wait was too long,
-   * 503 when the model is broken. For streams: release when the stream has ended.
+   * 503 when the model is broken. For streams: dispose of it when the stream has ended.
    */
   acquire(model: Model, context: CallContext): ModelLease | Promise<ModelLease> {
     return this.#hostOf(model).acquire(context);
