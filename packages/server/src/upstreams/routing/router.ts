@@ -1,15 +1,16 @@
 import { mayRepeatAtSame, mayRepeatCall, RetryBudget } from '@baobab/core/domain/attempts.ts';
 import type { CallContext } from '@baobab/core/engine/engine.ts';
+import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import { createFairQueue, type FairQueue, type QueueSize } from '../../admission/fair-queue.ts';
 import { createFairShares, type FairShares } from '../../admission/fair-shares.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
-
+import { chooseByPrefix } from './prefixes.ts';
 import type { Upstream } from './upstream.ts';
 import { UpstreamCall } from './upstream-call.ts';
-import { type RequestHistory, UpstreamChoice } from './upstream-choice.ts';
 
 export interface RouterDependencies {
   slug: string;
@@ -40,6 +41,15 @@ export interface Route {
   maxInputsPerCall(): number;
 }
 
+/** What has happened to one request so far. */
+interface RequestHistory {
+  tried: Set<Upstream>;
+  /** The first upstream where it failed in a way that it may have caused. */
+  failedAt: Upstream | undefined;
+  /** Requests with the same one share the start of their prompts. */
+  prefix: string | undefined;
+}
+
 /** While no upstream is known. */
 const MOST_INPUTS = 256;
 /** When the queue is full. */
@@ -60,7 +70,10 @@ export class Router {
   readonly #waiting: FairQueue<UpstreamCall>;
   readonly #retries = new RetryBudget();
   readonly #shares: FairShares;
-  readonly #choice: UpstreamChoice;
+  /** Where the search for the least loaded upstream starts, so that equally loaded ones take turns. */
+  #turn = 0;
+  /** What kept the last request that got no upstream waiting. Others of its account, or all requests for the region. */
+  #obstacle: 'all' | 'account' = 'all';
   #lastRefusedAt = Number.NEGATIVE_INFINITY;
 
   constructor({ slug, contextLength, members, logger, clock, queue }: RouterDependencies) {
@@ -71,14 +84,15 @@ export class Router {
     this.#clock = clock;
     this.#waiting = createFairQueue<UpstreamCall>({
       bound: { ...queue, retryAfterSeconds: () => RETRY_AFTER_SECONDS },
-      obstacle: () => this.#choice.obstacle,
+      obstacle: () => this.#obstacle,
     });
     this.#shares = createFairShares(clock);
-    this.#choice = new UpstreamChoice({ slug, members, shares: this.#shares });
   }
 
+  /** Where an upstream takes requests. */
   regions(): string[] {
-    return this.#choice.regions();
+    const available = this.#members().filter((upstream) => upstream.available());
+    return [...new Set(available.map((upstream) => upstream.region))];
   }
 
   route(region: string | undefined): Route {
@@ -164,8 +178,46 @@ export class Router {
 
   /** Undefined: the request has to wait. */
   #tryBegin(context: CallContext, region: string | undefined, history: RequestHistory): UpstreamCall | undefined {
-    const upstream = this.#choice.choose(context, region, history);
+    const upstream = this.#choose(context, region, history);
     return upstream && this.#begin(upstream, context, history);
+  }
+
+  /** Undefined: all candidates are full, or the account has more than its share of them. Throws when there are none. */
+  #choose(context: CallContext, region: string | undefined, history: RequestHistory): Upstream | undefined {
+    this.#obstacle = 'all';
+    const upstreams = this.#members();
+    const candidates: Upstream[] = [];
+    let capacity = 0;
+    for (let i = 0; i < upstreams.length; i++) {
+      const upstream = upstreams[(this.#turn + i) % upstreams.length];
+      if (upstream === undefined || history.tried.has(upstream)) continue;
+      if (!upstream.available(context.accountId)) {
+        if (upstream.available()) this.#obstacle = 'account';
+        continue;
+      }
+      if (region !== undefined && upstream.region !== region) continue;
+      candidates.push(upstream);
+      capacity += upstream.settings.maxConcurrency;
+    }
+    if (candidates.length === 0) throw this.#noneAvailable(region);
+    if (!this.#shares.mayStart(context, capacity)) {
+      this.#obstacle = 'account';
+      return undefined;
+    }
+    const open = context.priority === 'batch' ? candidates.filter(hasRoomForBatches) : candidates;
+    const best = (history.prefix && chooseByPrefix(history.prefix, open)) || leastLoaded(open);
+    if (best !== undefined) this.#turn = (upstreams.indexOf(best) + 1) % upstreams.length;
+    return best;
+  }
+
+  #noneAvailable(region: string | undefined): ApiError {
+    const served = this.regions();
+    const isServed = region === undefined ? served.length > 0 : served.includes(region);
+    // They take requests, but not of this account.
+    if (isServed) return errors.modelUnavailable(this.#slug, 'it failed on your last requests');
+    return region !== undefined && served.length > 0
+      ? errors.regionUnavailable(this.#slug, region, served)
+      : errors.upstreamsAway(this.#slug, 'none of its upstreams is healthy');
   }
 
   #begin(upstream: Upstream, context: CallContext, history: RequestHistory): UpstreamCall {
@@ -247,4 +299,15 @@ export class Router {
     }
     upstream.unfitness = detail;
   }
+}
+
+const hasRoomForBatches = ({ batchInFlight, batchSlots }: Upstream): boolean => batchInFlight < batchSlots;
+
+/** The least loaded of those with room. */
+function leastLoaded(candidates: readonly Upstream[]): Upstream | undefined {
+  let best: Upstream | undefined;
+  for (const upstream of candidates) {
+    if (upstream.hasRoom() && (best === undefined || upstream.load() < best.load())) best = upstream;
+  }
+  return best;
 }
