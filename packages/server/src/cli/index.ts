@@ -51,6 +51,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: 'Copy a data directory into PostgreSQL, to run several servers',
     load: async () => (await import('./migrate.ts')).migrateCommand,
   },
+  launch: {
+    summary: 'Print the settings that make a client use this server',
+    load: async () => (await import('./launch/launch.ts')).launchCommand,
+  },
   config: {
     summary: 'Show the effective configuration, secrets masked',
     load: async () => (await import('./config.ts')).configCommand,
