@@ -99,11 +99,32 @@ describeInBrowser('keys', () => {
     expect(await form.getByText('monthly_budget_usd').count()).toBe(1);
     expect(await form.getByRole('alert').count()).toBe(0);
 
+    // It goes with its value, and not before.
+    await form.getByLabel('Name').fill('other limits');
+    expect(await form.getByText('monthly_budget_usd').count()).toBe(1);
     await budget.fill('1');
+    await expect.poll(() => budget.getAttribute('aria-invalid')).toBeNull();
+    expect(await form.getByText('monthly_budget_usd').count()).toBe(0);
     await form.getByRole('textbox', { name: 'Models' }).fill('baobab/*\n\u0007');
     await form.getByRole('button', { name: 'Create key' }).click();
     await form.locator('textarea:focus[aria-invalid]').waitFor();
     expect(await form.getByText('allowed_models').count()).toBe(1);
+    await form.getByRole('textbox', { name: 'Models' }).fill('baobab/*');
+    await expect.poll(() => form.locator('[aria-invalid]').count()).toBe(0);
+  });
+
+  it('say it in sheets too, until the field is changed', async () => {
+    await using opened = await openPage();
+    const { page } = opened;
+    await signIn(page, account.address, account.adminKey, '/accounts');
+    await page.getByRole('button', { name: 'default', exact: true }).click();
+    const sheet = page.getByRole('dialog', { name: 'default' });
+    const budget = sheet.getByLabel('Monthly budget in USD');
+    await budget.fill('99999999');
+    await sheet.getByRole('button', { name: 'Save changes' }).click();
+    await sheet.getByText('monthly_budget_usd').waitFor();
+    await budget.fill('');
+    await sheet.getByText('monthly_budget_usd').waitFor({ state: 'detached' });
   });
 });
 

@@ -23,6 +23,8 @@ describeInBrowser('signing in', () => {
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('This key is not accepted').waitFor();
     await expectAccessible(page);
+    await page.getByLabel('API key').fill('bao_w');
+    await page.getByText('This key is not accepted').waitFor({ state: 'detached' });
   });
 
   it('keeps neither the key nor the session where scripts can read them', async () => {

@@ -3,6 +3,7 @@ import { ApiFailure } from '../api/client.ts';
 import { signIn } from '../api/session.ts';
 import type { Session } from '../api/types.ts';
 import { Field } from '../components/fields.tsx';
+import { useErrorOf } from '../components/form.tsx';
 import { Mark } from '../components/icon.tsx';
 import { texts } from '../texts/en/texts.ts';
 
@@ -17,7 +18,7 @@ export interface SignInProps {
 export function SignIn({ ended, onSignedIn }: SignInProps) {
   const [key, setKey] = useState('');
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<string>();
+  const [error, setError] = useErrorOf<string>({ key }, () => 'key');
 
   const submit = async (event: Event) => {
     event.preventDefault();

@@ -14,6 +14,21 @@ export const errorAt = (error: ApiFailure | undefined, field: string): string | 
 
 const isShownAt = (error: ApiFailure, fields: readonly string[]) => fields.some((field) => isAbout(error, field));
 
+/** The field of a body that an error is about: `allowed_models` of `allowed_models[1]`. */
+const fieldOf = ({ param }: ApiFailure): string | undefined => param?.split('[')[0];
+
+/** An error that goes when the field that it is about changes. `body` is what would be sent now. */
+export function useErrorOf<E>(
+  body: object,
+  about: (error: E) => string | undefined,
+): [E | undefined, (error: E | undefined) => void] {
+  const [failed, setFailed] = useState<{ error: E; sent: object }>();
+  const field = failed && about(failed.error);
+  const valueIn = (values: object) => JSON.stringify(Object.entries(values).find(([name]) => name === field)?.[1]);
+  const isChanged = failed !== undefined && valueIn(failed.sent) !== valueIn(body);
+  return [isChanged ? undefined : failed?.error, (error) => setFailed(error && { error, sent: body })];
+}
+
 export interface FormState {
   busy: boolean;
   error: ApiFailure | undefined;
@@ -21,15 +36,15 @@ export interface FormState {
 }
 
 /** Sends a form. `send` closes it; when it fails, the form can be sent again. */
-export function useForm(send: () => Promise<void>): FormState {
-  const [error, setError] = useState<ApiFailure>();
+export function useForm<Body extends object>(body: Body, send: (body: Body) => Promise<void>): FormState {
+  const [error, setError] = useErrorOf(body, fieldOf);
   const [busy, setBusy] = useState(false);
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
     setError(undefined);
     try {
-      await send();
+      await send(body);
     } catch (failure) {
       setError(failure instanceof ApiFailure ? failure : new ApiFailure(0, String(failure)));
       setBusy(false);
@@ -78,6 +93,8 @@ export function Form({ state, action, ready, fields = [], onCancel, children }: 
 export interface SaveOptions<Draft> {
   /** Fields of the API that show their own errors. */
   fields: readonly string[];
+  /** What would be sent now. */
+  body: object;
   write: (draft: Draft) => Promise<void>;
   /** Puts a draft into the fields. */
   show: (draft: Draft) => void;
@@ -85,8 +102,8 @@ export interface SaveOptions<Draft> {
 }
 
 /** Saves what was changed in a sheet, and offers to undo it. */
-export function useSave<Draft>({ fields, write, show, saved }: SaveOptions<Draft>) {
-  const [error, setError] = useState<ApiFailure>();
+export function useSave<Draft>({ fields, body, write, show, saved }: SaveOptions<Draft>) {
+  const [error, setError] = useErrorOf(body, fieldOf);
   const save = async (before: Draft, after: Draft) => {
     setError(undefined);
     try {

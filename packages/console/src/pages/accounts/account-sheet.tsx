@@ -41,6 +41,7 @@ export function AccountSheet({ account, spend, onClose }: AccountSheetProps) {
 
   const { error, save } = useSave<AccountDraft>({
     fields: ACCOUNT_FIELDS,
+    body: draftToWire(draft),
     show: setDraft,
     saved: accounts.saved(account.name),
     async write(changes) {

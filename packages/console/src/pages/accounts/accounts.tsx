@@ -140,10 +140,10 @@ function CreateAccount({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState('');
   const [draft, setDraft] = useState(emptyDraft);
   const { accounts } = texts;
-  const form = useForm(async () => {
-    await call<Account>('/v1/admin/accounts', { method: 'POST', body: { name: name.trim(), ...draftToWire(draft) } });
+  const form = useForm({ name: name.trim(), ...draftToWire(draft) }, async (body) => {
+    await call<Account>('/v1/admin/accounts', { method: 'POST', body });
     await queryClient.invalidateQueries({ queryKey: ['accounts'] });
-    toast(accounts.created(name.trim()));
+    toast(accounts.created(body.name));
     onClose();
   });
   return (

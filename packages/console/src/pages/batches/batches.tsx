@@ -167,8 +167,8 @@ function CreateBatch({ onClose }: { onClose: () => void }) {
   const asked = start === undefined ? undefined : firstLine(start)?.url;
   const endpoint = picked ?? ENDPOINTS.find((each) => each === asked) ?? ENDPOINTS[0] ?? '';
 
-  const form = useForm(async () => {
-    const body = { input_file_id: input, endpoint, completion_window: window };
+  const wanted = { input_file_id: input, endpoint, completion_window: window };
+  const form = useForm(wanted, async (body) => {
     const batch = await call<Batch>('/v1/batches', { method: 'POST', query, body });
     await queryClient.invalidateQueries({ queryKey: ['batches'] });
     toast(batches.created(batch.id));

@@ -28,15 +28,16 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
   const suggested = useAccounts(useSettled(account)).data?.data;
   const [draft, setDraft] = useState(emptyDraft);
   const [expiry, setExpiry] = useState('never');
-  const form = useForm(async () => {
-    const { scopes, ...rights } = draftToWire(draft);
-    const body = {
-      ...(admin ? { account: account.trim() } : {}),
-      ...rights,
-      // By default they are those of the key of the session.
-      ...(draft.access !== 'all' && { scopes }),
-      expires_at: expiry === 'never' ? null : new Date(Date.now() + Number(expiry) * DAY_MS).toISOString(),
-    };
+  const { scopes, ...rights } = draftToWire(draft);
+  const wanted = {
+    ...(admin ? { account: account.trim() } : {}),
+    ...rights,
+    // By default they are those of the key of the session.
+    ...(draft.access !== 'all' && { scopes }),
+  };
+  const form = useForm(wanted, async (chosen) => {
+    const expires = expiry === 'never' ? null : new Date(Date.now() + Number(expiry) * DAY_MS).toISOString();
+    const body = { ...chosen, expires_at: expires };
     const created = await call<NewKey>(keysPath(admin), { method: 'POST', body });
     void queryClient.invalidateQueries({ queryKey: ['keys'] });
     onCreated(created);

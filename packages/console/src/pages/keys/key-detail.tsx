@@ -41,6 +41,7 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
 
   const { error, save } = useSave<KeyDraft>({
     fields: KEY_DRAFT_FIELDS,
+    body: draftToWire(draft),
     show: setDraft,
     saved: texts.keys.saved(key.name),
     async write(next) {

@@ -12,6 +12,7 @@ import { Copyable } from '../../components/copying.tsx';
 import { type Detail, Details } from '../../components/details.tsx';
 import { Badge, toast } from '../../components/feedback.tsx';
 import { TextField } from '../../components/fields.tsx';
+import { useErrorOf } from '../../components/form.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
 import { full, money } from '../../format/numbers.ts';
 import { date } from '../../format/times.ts';
@@ -134,11 +135,12 @@ const earliest = () => new Date(Date.now() + (NOTICE_DAYS + 1) * DAY_MS).toISOSt
 function Deprecate({ model, onClose }: { model: Model; onClose: () => void }) {
   const [target, setTarget] = useState(model.id);
   const [on, setOn] = useState(earliest);
-  const [error, setError] = useState<string>();
+  const body = { model: target, on };
+  const [error, setError] = useErrorOf<string>(body, () => 'on');
   const { models } = texts;
   const submit = async () => {
     try {
-      await call('/v1/admin/models/deprecate', { method: 'POST', body: { model: target, on } });
+      await call('/v1/admin/models/deprecate', { method: 'POST', body });
       await queryClient.invalidateQueries({ queryKey: ['models'] });
       toast(models.deprecated(target, on));
       onClose();
