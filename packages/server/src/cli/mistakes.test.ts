@@ -97,7 +97,7 @@ describe.each(forms)('baobab $form', ({ form, command, args }) => {
   });
 
   it.runIf(/ </.test(form.replace(/\[.*\]/, '')))('explains that an argument is missing', async () => {
-    expectPlain(await run(form.split(' ').filter((word) => /^[a-z]+$/.test(word))));
+    expectPlain(await run(form.split(' ').filter((word) => /^[a-z-]+$/.test(word))));
   });
 
   const valued = (command.options ?? []).flatMap(([typed]) => /^(--[a-z-]+) /.exec(typed)?.[1] ?? []);
