@@ -75,6 +75,8 @@ export const UNKEPT_IN_GENERATION: UnkeptFields = {
   mirostat: [0],
   prompt_logprobs: [],
   stop_token_ids: [],
+  truncate_prompt_tokens: [],
+  truncation_side: [],
   typical_p: [1],
   use_beam_search: [false],
   web_search_options: [],

@@ -112,7 +112,14 @@ describe('a completion request', () => {
   });
 
   it('refuses by name what no engine here keeps', () => {
-    const refused = { suffix: 'x', best_of: 3, use_beam_search: true, stop_token_ids: [1], add_special_tokens: false };
+    const refused = {
+      suffix: 'x',
+      best_of: 3,
+      use_beam_search: true,
+      stop_token_ids: [1],
+      truncate_prompt_tokens: 4,
+      add_special_tokens: false,
+    };
     for (const [field, value] of Object.entries(refused)) {
       expect(() => completionCommand({ model: 'm', prompt: 'a', [field]: value })).toThrow(`'${field}'`);
     }
