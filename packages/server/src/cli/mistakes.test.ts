@@ -67,12 +67,13 @@ const PLACES: readonly [RegExp, string][] = [
   [/^postgres:/, 'postgres://127.0.0.1:1/none'],
 ];
 
+/** The words of a form, without what may be left out and without alternatives. */
+const wordsOf = (form: string): string[] =>
+  (form.replace(/\[[^\]]*\]/g, '').split('|')[0] ?? '').split(' ').filter((word) => word !== '');
+
 /** `create <name> [options]` → `create nobody`. */
 const typedAs = (form: string): string[] =>
-  (form.replace(/\[[^\]]*\]/g, '').split('|')[0] ?? '')
-    .split(' ')
-    .filter((word) => word !== '')
-    .map((word) => PLACES.find(([place]) => place.test(word))?.[1] ?? word);
+  wordsOf(form).map((word) => PLACES.find(([place]) => place.test(word))?.[1] ?? word);
 
 const commands = await Promise.all(
   Object.entries(COMMANDS).map(async ([name, { load }]) => [name, await load()] as [string, Command]),
@@ -97,7 +98,7 @@ describe.each(forms)('baobab $form', ({ form, command, args }) => {
   });
 
   it.runIf(/ </.test(form.replace(/\[.*\]/, '')))('explains that an argument is missing', async () => {
-    expectPlain(await run(form.split(' ').filter((word) => /^[a-z-]+$/.test(word))));
+    expectPlain(await run(wordsOf(form).filter((word) => /^[a-z-]+$/.test(word))));
   });
 
   const valued = (command.options ?? []).flatMap(([typed]) => /^(--[a-z-]+) /.exec(typed)?.[1] ?? []);
