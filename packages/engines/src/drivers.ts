@@ -1,5 +1,5 @@
 import { llama } from './llama/driver.ts';
 import { onnx } from './onnx/driver.ts';
 
-/** Every driver that runs models on this machine. A new one is added here and nowhere else. */
+/** Every driver that runs models on this machine. `LOCAL_DRIVERS` of the server has their names, for servers without this package. */
 export const drivers = [onnx, llama];
