@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { bytes, money, moneyExact } from '../../../packages/console/src/format/numbers.ts';
 import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { CHAT, EMBEDDING, type HttpBed, KEY, startHttpBed } from '../../integration/http/bed.ts';
 import { describeInBrowser, openPage, signIn } from './browser.ts';
@@ -117,6 +118,29 @@ const at = (path: string, account: string | undefined, query = ''): string => {
   return `${path}?${search}`;
 };
 
+/** Columns of usage, and the figures of the API that they show. */
+const USAGE_COLUMNS = {
+  Spend: 'cost_usd',
+  Requests: 'requests',
+  'Input tokens': 'prompt_tokens',
+  'Output tokens': 'completion_tokens',
+  'Cached tokens': 'cache_read_tokens',
+} as const;
+
+interface ListedRequest {
+  id: string;
+  model: string | null;
+  endpoint: string;
+  key_name: string;
+  cost_usd: number;
+  region: string | null;
+}
+
+type Bucket = Totals & Record<string, string>;
+
+/** What a page calls a group. */
+const nameIn = (bucket: Bucket, group: string): string => bucket[`${group}_name`] ?? bucket[group] ?? '';
+
 const numberOf = (text: string): number => Number(text.replaceAll(/[$,\s]|(?<=\d)\s?s$/g, '').replace('–', '0'));
 
 /** Cells of a table as texts, row by row, with its foot. */
@@ -150,7 +174,7 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
   };
   const report = async (query: string) => {
     const start = new Date(Date.now() - 7 * 86_400_000).toISOString();
-    return json<{ totals: Totals; buckets: (Totals & Record<string, string>)[] }>(
+    return json<{ totals: Totals; buckets: Bucket[] }>(
       at('/v1/usage', account(), `start=${start}&bucket=month&${query}`),
       key(),
     );
@@ -186,6 +210,14 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
       );
     expect(column('Succeeded')).toBe(performance.totals.succeeded);
     expect(column('Client error')).toBe(performance.totals.client_errors);
+    for (const group of account() === '*' ? ['model', 'key', 'account'] : ['model', 'key']) {
+      const { buckets } = await report(`group_by=${group}`);
+      const ranked = page.getByRole('region', { name: `Top ${group}s by spend` }).locator('.ranking-row');
+      const exact = buckets
+        .toSorted((one, other) => other.cost_usd - one.cost_usd || other.requests - one.requests)
+        .map((each) => `${nameIn(each, group)}: ${moneyExact(each.cost_usd)}, ${each.requests} requests`);
+      expect(await ranked.evaluateAll((rows) => rows.map((row) => row.getAttribute('title')))).toEqual(exact);
+    }
     // One day of use is a chart of hours.
     expect(await page.getByLabel('Time range').inputValue()).toBe('24h');
     // Kinds of models are not mixed: their latencies have nothing in common.
@@ -205,25 +237,16 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
         await page.goto(`${bed.address}/console${path('/usage', `range=7d&group=${group}&metric=${metric}`)}`);
         await page.locator('.headline').waitFor();
         const { head, rows, foot } = await cells(page, new RegExp(`^By ${group}$`));
-        expect(rows.length).toBe(buckets.length);
+        const columns = Object.entries(USAGE_COLUMNS).map(([name, wire]) => ({ index: head.indexOf(name), wire }));
+        const shownRows = rows.map(([name, ...row]) => [
+          name,
+          ...columns.map(({ index }) => numberOf(row[index - 1] ?? '')),
+        ]);
+        const byName = (one: unknown[], other: unknown[]) => (String(one) < String(other) ? -1 : 1);
+        const expected = buckets.map((bucket) => [nameIn(bucket, group), ...columns.map(({ wire }) => bucket[wire])]);
+        expect(shownRows.toSorted(byName)).toEqual(expected.toSorted(byName));
         expect(numberOf((await page.locator('.headline').getAttribute('title')) ?? '')).toBeCloseTo(value, 9);
-        for (const [name, total] of [
-          ['Spend', totals.cost_usd],
-          ['Requests', totals.requests],
-          ['Input tokens', totals.prompt_tokens],
-          ['Output tokens', totals.completion_tokens],
-          ['Cached tokens', totals.cache_read_tokens],
-        ] as const) {
-          const index = head.indexOf(name);
-          expect(numberOf(foot[index] ?? ''), name).toBeCloseTo(total, 9);
-          expect(
-            sumOf(
-              rows.map((row) => [row[index] ?? '']),
-              0,
-            ),
-            name,
-          ).toBeCloseTo(total, 9);
-        }
+        for (const { index, wire } of columns) expect(numberOf(foot[index] ?? ''), wire).toBe(totals[wire]);
       }
     }
   });
@@ -238,29 +261,41 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
       (await json<{ data: { id: string }[] }>(address, key())).data.map(({ id }) => id);
     const open = (name: string, query = '') => page.goto(`${bed.address}/console${path(name, query)}`);
 
-    const column = async (table: string, name: string): Promise<string[]> => {
+    /** The cells of some columns, row by row. */
+    const columns = async (table: string, ...names: string[]): Promise<string[][]> => {
       const { head, rows } = await cells(page, table);
-      expect(head).toContain(name);
-      return rows.map((row) => row[head.indexOf(name)] ?? '');
+      expect(head).toEqual(expect.arrayContaining(names));
+      return rows.map((row) => names.map((name) => row[head.indexOf(name)] ?? ''));
     };
 
-    const requests = await ids(at('/v1/requests', account(), 'limit=200'));
-    const listed = await cells(page, 'Requests');
-    expect(listed.rows.map((row) => row.at(-1))).toEqual(requests.map((id) => `…${id.slice(-6)}`));
+    const { data: requests } = await json<{ data: ListedRequest[] }>(at('/v1/requests', account(), 'limit=200'), key());
+    expect(await columns('Requests', 'Model', 'Key', 'Cost', 'Region', 'Request id')).toEqual(
+      requests.map(({ id, model, endpoint, key_name, cost_usd, region }) => [
+        model ?? endpoint,
+        key_name,
+        money(cost_usd),
+        region ?? '–',
+        `…${id.slice(-6)}`,
+      ]),
+    );
+    const totals = (await report('')).totals;
+    expect(requests.reduce((sum, { cost_usd: cost }) => sum + cost, 0)).toBeCloseTo(totals.cost_usd, 9);
 
     // Of the account that is chosen, or of the own while all are shown.
     const named = async <T extends { id: string }>(list: string) =>
       (await json<{ data: T[] }>(at(list, one), key())).data;
     await open('/files');
-    const files = await named<{ id: string; filename: string }>('/v1/files');
+    const files = await named<{ id: string; filename: string; bytes: number; purpose: string }>('/v1/files');
     expect(files.map(({ filename }) => filename)).toContain(
       one === undefined && operator ? 'input-of-2.jsonl' : 'input-of-3.jsonl',
     );
-    const fileIds = (await column('Files', 'File id')).map((id) => id.replace('…', ''));
-    expect(fileIds).toEqual(files.map(({ id }, index) => id.slice(0, fileIds[index]?.length)));
+    const listedFiles = await columns('Files', 'File id', 'Size');
+    expect(listedFiles).toEqual(files.map((file) => [`${file.id.slice(0, 14)}…`, bytes(file.bytes)]));
     await open('/batches');
-    const batches = await named<{ id: string; cost_usd: number }>('/v1/batches');
-    expect((await cells(page, 'Batches')).rows.map(([id]) => id)).toEqual(batches.map(({ id }) => id));
+    const batches = await named<{ id: string; endpoint: string; cost_usd: number }>('/v1/batches');
+    expect(await columns('Batches', 'Batch', 'Status', 'Endpoint', 'Spend')).toEqual(
+      batches.map(({ id, endpoint, cost_usd }) => [id, 'Completed', endpoint, moneyExact(cost_usd)]),
+    );
     await page.getByRole('button', { name: batches[0]?.id ?? 'none' }).click();
     const sheet = page.getByRole('dialog', { name: 'Batch' });
     await sheet.getByText('Completed').waitFor();
@@ -277,25 +312,55 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
 
     await open('/models');
     const models = await ids('/v1/models');
-    expect((await column('Models', 'Model')).toSorted()).toEqual(models.toSorted());
+    const sorted = (rows: string[][]) => rows.toSorted(([one = ''], [other = '']) => (one < other ? -1 : 1));
+    expect(sorted(await columns('Models', 'Model'))).toEqual(sorted(models.map((id) => [id])));
     if (!operator) return;
 
+    const month = `${new Date().toISOString().slice(0, 7)}-01`;
+    const spentBy = async (group: 'key' | 'account') => {
+      const query = `start=${month}&bucket=month&group_by=${group}`;
+      const { buckets } = await json<{ buckets: Bucket[] }>(at('/v1/usage', one ?? '*', query), key());
+      return (id: string) => money(buckets.find((bucket) => bucket[group] === id)?.cost_usd ?? 0);
+    };
+    const withBudget = (spent: string, budget: number | null) =>
+      budget === null ? spent : `${spent} / ${money(budget)}`;
     await open('/keys', 'show=all');
-    const keys = await named<{ id: string; name: string; prefix: string }>('/v1/admin/keys');
-    const keyNames = (await cells(page, 'Keys')).rows.map(([name, prefix]) => `${name} ${prefix}`);
-    expect(keyNames.toSorted()).toEqual(keys.map(({ name, prefix }) => `${name} ${prefix}…`).toSorted());
+    type Owned = { id: string; name: string; prefix: string; monthly_budget_usd: number | null };
+    const keys = await named<Owned>('/v1/admin/keys');
+    const spentByKey = await spentBy('key');
+    expect(sorted(await columns('Keys', 'Key', 'Name', 'Spend this month'))).toEqual(
+      sorted(
+        keys.map(({ id, name, prefix, monthly_budget_usd: budget }) => [
+          `${prefix}…`,
+          name,
+          withBudget(spentByKey(id), budget),
+        ]),
+      ),
+    );
     await open('/audit');
-    const entries = await named<{ id: string; target: { name: string } }>('/v1/admin/audit');
-    const targets = (await column('Audit log', 'What')).map((text) => text.split(' · ')[0]);
-    expect(targets).toEqual(entries.map(({ target }) => target.name));
+    const entries = await named<{ id: string; time: string; target: { name: string }; actor: { name: string | null } }>(
+      '/v1/admin/audit',
+    );
+    const targets = await columns('Audit log', 'What', 'Who');
+    expect(targets.map((row) => row.map((text) => text.split(' · ')[0]))).toEqual(
+      entries.map(({ target, actor }) => [target.name, actor.name ?? 'The server']),
+    );
     await open('/accounts');
-    const accounts = await json<{ data: { name: string }[] }>('/v1/admin/accounts');
-    const shown = (await cells(page, 'Accounts')).rows.map(([name]) => name);
-    expect(shown.toSorted()).toEqual(accounts.data.map(({ name }) => name).toSorted());
+    const accounts = await json<{ data: Owned[] }>('/v1/admin/accounts');
+    const spentByAccount = await (one === undefined ? spentBy('account') : undefined);
+    const shown = await columns('Accounts', 'Name', 'Spend this month');
+    expect(sorted(shown.map(([name = '']) => [name]))).toEqual(sorted(accounts.data.map(({ name }) => [name])));
+    if (spentByAccount !== undefined) {
+      const expected = accounts.data.map(({ id, name, monthly_budget_usd: budget }) => [
+        name,
+        withBudget(spentByAccount(id), budget),
+      ]);
+      expect(sorted(shown)).toEqual(sorted(expected));
+    }
     await open('/engines');
     const engines = await json<{ data: { model: string; version: string; processes: number }[] }>('/v1/admin/engines');
-    const engineNames = engines.data.map(({ model, version }) => `${model}@${version}`);
-    expect((await column('Engines', 'Model')).toSorted()).toEqual(engineNames.toSorted());
+    const engineNames = engines.data.map(({ model, version }) => [`${model}@${version}`]);
+    expect(sorted(await columns('Engines', 'Model'))).toEqual(sorted(engineNames));
     const loaded = engines.data.filter(({ processes }) => processes > 0).length;
     expect(await page.locator('.figure', { hasText: 'Loaded models' }).locator('dd').first().textContent()).toBe(
       String(loaded),
