@@ -31,6 +31,11 @@ export type UpstreamFailureKind =
   | 'timeout'
   | 'cancelled';
 
+/** Those that are not the request's own fault. */
+export const COUNTED_AS_FAILED: readonly UpstreamFailureKind[] = ['unfit', 'busy', 'reset', 'broken', 'timeout'];
+/** After these the upstream may be out of order; after the others it works. */
+export const MAY_BE_OUT_OF_ORDER: readonly UpstreamFailureKind[] = ['reset', 'broken', 'timeout'];
+
 /**
  * How a call to an engine process fails, beyond the errors that the engine itself reports.
  * - `crash`: the process ended. It takes down all of its calls, and most of them did not cause it.

@@ -1,3 +1,4 @@
+import { COUNTED_AS_FAILED } from '@baobab/core/domain/attempts.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { UpstreamMetrics } from '../upstreams/routing/upstream.ts';
 import { LatencyHistogram } from './latency-histogram.ts';
@@ -16,12 +17,10 @@ interface Upstream {
 }
 
 const BREAKER_STATES = ['closed', 'half-open', 'open'] as const;
-/** Failures that are not the request's own fault. */
-const FAILURES: readonly Outcome[] = ['unfit', 'busy', 'reset', 'broken', 'timeout'];
 
 function outcomeLabel(outcome: Outcome): 'ok' | 'rejected' | 'failed' | 'cancelled' {
   if (outcome === 'ok' || outcome === 'cancelled') return outcome;
-  return FAILURES.includes(outcome) ? 'failed' : 'rejected';
+  return COUNTED_AS_FAILED.includes(outcome) ? 'failed' : 'rejected';
 }
 
 /** Upstreams as Prometheus metrics. Counts are kept here and written out on collection, so that requests stay cheap. */
@@ -50,13 +49,13 @@ export function createUpstreamMetrics(registry: Registry): UpstreamMetrics {
   });
   new Counter({
     name: 'baobab_upstream_failures_total',
-    help: 'Failed requests to upstreams by kind: unfit, busy, reset, broken, timeout',
+    help: `Failed requests to upstreams by kind: ${COUNTED_AS_FAILED.join(', ')}`,
     labelNames: [...labelNames, 'kind'] as const,
     registers,
     collect() {
       this.reset();
       for (const { labels, outcomes } of upstreams) {
-        for (const kind of FAILURES) this.inc({ ...labels, kind }, outcomes.get(kind) ?? 0);
+        for (const kind of COUNTED_AS_FAILED) this.inc({ ...labels, kind }, outcomes.get(kind) ?? 0);
       }
     },
   });

@@ -1,4 +1,4 @@
-import { mayRepeatAtSame, mayRepeatCall, RetryBudget } from '@baobab/core/domain/attempts.ts';
+import { MAY_BE_OUT_OF_ORDER, mayRepeatAtSame, mayRepeatCall, RetryBudget } from '@baobab/core/domain/attempts.ts';
 import type { CallContext } from '@baobab/core/engine/engine.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
@@ -54,8 +54,6 @@ interface RequestHistory {
 const MOST_INPUTS = 256;
 /** When the queue is full. */
 const RETRY_AFTER_SECONDS = 1;
-/** After these the upstream may be out of order; after the others it works. */
-const BREAKER_FAILURES = new Set<UpstreamFailure['kind']>(['reset', 'broken', 'timeout']);
 
 /** An upstream that counts wrong may do so in every answer; a metric counts them all. */
 const OVERCOUNT_LOG_MS = 60_000;
@@ -263,7 +261,7 @@ export class Router {
   ): void {
     if (failure === undefined) upstream.unfitness = undefined;
     else if (failure.kind === 'unfit') this.#noteUnfit(upstream, failure);
-    if (failure === undefined || !BREAKER_FAILURES.has(failure.kind)) {
+    if (failure === undefined || !MAY_BE_OUT_OF_ORDER.includes(failure.kind)) {
       if (failure?.kind === 'cancelled') upstream.breaker.undecided(accountId);
       else upstream.breaker.succeeded(accountId);
       return;
