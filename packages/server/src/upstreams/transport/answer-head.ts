@@ -64,3 +64,16 @@ export function parseHead(text: string): AnswerHead {
   const framing = framingOf(status, headers);
   return { status, headers, framing, keepMs: minor === '1' && framing.kind !== 'close' ? keepMsOf(headers) : 0 };
 }
+
+/** Engines send the same head many times a second: the last one is remembered. */
+export function createHeadParser(): (text: string) => AnswerHead {
+  let lastText = '';
+  let lastHead: AnswerHead | undefined;
+  return (text) => {
+    if (lastHead === undefined || text !== lastText) {
+      lastHead = parseHead(text);
+      lastText = text;
+    }
+    return lastHead;
+  };
+}

@@ -1,4 +1,4 @@
-import { type AnswerHead, parseHead } from './answer-head.ts';
+import { createHeadParser } from './answer-head.ts';
 import { Connection, type ConnectionOptions, type Receiver } from './connection.ts';
 
 export interface HttpRequest {
@@ -112,19 +112,6 @@ export function createConnectionPool({
       clearTimeout(sweeper);
       for (const connection of [...all.keys()]) connection.destroy(new Error('the client is closed'));
     },
-  };
-}
-
-/** Engines send the same head many times a second: the last one is remembered. */
-function createHeadParser(): (text: string) => AnswerHead {
-  let lastText = '';
-  let lastHead: AnswerHead | undefined;
-  return (text) => {
-    if (lastHead === undefined || text !== lastText) {
-      lastHead = parseHead(text);
-      lastText = text;
-    }
-    return lastHead;
   };
 }
 
