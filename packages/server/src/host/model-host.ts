@@ -7,7 +7,7 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import { sizeOfReading } from '../admission/fair-queue.ts';
 import { createSlots, type Permit, type Slots } from '../admission/slots.ts';
 import type { MemoryHolder } from './memory-budget.ts';
-import { modelName } from './model.ts';
+import { type Model, modelName } from './model.ts';
 import { describeFailure, loadModel, type ModelLoaderDependencies, type ModelShape } from './model-loader.ts';
 import { type EngineProcess, totalBytes } from './process/engine-process.ts';
 import type { ReplicaSet } from './replicas/replica-set.ts';
@@ -51,6 +51,7 @@ const onlyReads = ({ modality }: ModelEntry): boolean => modality === 'embedding
 
 /** One model from its first request to its last: cold, loading, ready, unloading, or unavailable for a while. */
 export class ModelHost implements MemoryHolder {
+  readonly model: Model;
   readonly name: string;
   readonly slug: string;
   readonly #options: ModelHostOptions;
@@ -65,6 +66,7 @@ export class ModelHost implements MemoryHolder {
   constructor(options: ModelHostOptions) {
     const { model, clock, metrics } = options;
     this.#options = options;
+    this.model = model;
     this.name = modelName(model);
     this.slug = model.entry.slug;
     this.#lastUsedAt = clock.now();

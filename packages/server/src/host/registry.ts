@@ -112,7 +112,6 @@ export class EngineRegistry {
   readonly #layouts: ReturnType<typeof createLayoutChoice>;
   readonly #stopping = new AbortController();
   readonly #byName = new Map<string, ModelHost>();
-  readonly #byModel = new Map<Model, ModelHost>();
   /** These stay loaded when idle, by `slug@version`. */
   readonly #keptWarm = new Set<string>();
   readonly #budgetBytes: number;
@@ -192,7 +191,6 @@ export class EngineRegistry {
   async keepOnly(names: ReadonlySet<string>): Promise<void> {
     const removed = this.#hosts().filter((host) => !names.has(host.name));
     for (const host of removed) this.#byName.delete(host.name);
-    for (const [model, host] of this.#byModel) if (removed.includes(host)) this.#byModel.delete(model);
     await Promise.all(removed.map((host) => host.close(REMOVED_GRACE_MS)));
   }
 
@@ -223,7 +221,6 @@ export class EngineRegistry {
       throw errors.modelNotServed(model.entry.slug, `it ${NEEDS_ENGINES}, or configure an upstream for it`);
     const host = this.#create(model, runtime);
     this.#byName.set(name, host);
-    this.#byModel.set(model, host);
     return host;
   }
 
@@ -264,7 +261,8 @@ export class EngineRegistry {
 
   /** Measures the layouts of idle models, and loads a model again that would be clearly faster in another one. */
   async #improveLayouts(): Promise<void> {
-    for (const [model, host] of this.#byModel) {
+    for (const host of this.#hosts()) {
+      const { model } = host;
       const placement = host.placement();
       const runtime = this.#runtimeOf(model);
       if (placement === undefined || runtime?.trials === undefined) continue;
