@@ -54,7 +54,7 @@ export interface BackgroundJobsDependencies {
   refreshStatistics(): Promise<void>;
   /** See `Store`. */
   clockSkewMs(): Promise<number>;
-  /** See `compose/job-turns.ts`. */
+  /** See `createTurns`. */
   isMyTurn: IsMyTurn;
   logger: Logger;
 }

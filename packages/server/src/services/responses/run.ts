@@ -50,7 +50,7 @@ export class ResponseRun<Answer> {
     this.#options = options;
   }
 
-  /** The answer in one piece. */
+  /** Stores the answer, and returns it in one piece. */
   async answer(call: InferenceCall): Promise<Answer> {
     const { save } = this.#options;
     const answer = await this.whole(call);
@@ -72,7 +72,7 @@ export class ResponseRun<Answer> {
     return this.#options.writer.fail(error, requestId);
   }
 
-  /** In the background: the answer is stored by the caller, with the end of its work. */
+  /** The answer in one piece, which the caller stores. */
   whole(call: InferenceCall): Promise<Answer> {
     const { chat, writer } = this.#options;
     return this.#generate((command) => chat.answer(call, command, writer));

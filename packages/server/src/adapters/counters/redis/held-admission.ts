@@ -3,7 +3,7 @@ import type { AdmissionDemand, AdmissionTicket } from '@baobab/core/ports/counte
 /** An admission of this process that is not settled. */
 export class HeldAdmission implements AdmissionTicket {
   demand: AdmissionDemand;
-  /** The stay (see shared-counters.ts) in which Redis learned of it; undefined while Redis does not know it. */
+  /** The stay (see membership.ts) in which Redis learned of it; undefined while Redis does not know it. */
   stay: number | undefined;
   /** Its counterpart in the counters of this process alone, while Redis is away. */
   local: AdmissionTicket | undefined;

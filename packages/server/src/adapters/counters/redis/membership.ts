@@ -51,7 +51,7 @@ export class Membership {
   #mode: Mode | undefined;
   /** Knows some admissions of this process already, while the mode is still `alone`. */
   #entering: SharedCounters | undefined;
-  /** Counts how often this process has joined. */
+  /** From joining Redis to losing it. Counts how often this process has joined. */
   #stay = 0;
   #lastGeneration: string | undefined;
   #earlierOwners: string[] = [];

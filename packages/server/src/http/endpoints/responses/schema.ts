@@ -4,7 +4,7 @@ import { anyMembers, label, listOf, text as longText, Metadata, pathText, shortT
 import { optional } from '../../body/optional.ts';
 import { StoppedBy } from '../../generation/schema.ts';
 
-/** A part of a message or of a tool's output. Which fields it needs depends on its type; see `content.ts`. */
+/** A part of a message or of a tool's output. Which fields it needs depends on its type; see `input.ts`. */
 const ContentPart = Type.Object({
   type: shortText({ description: '`input_text`, `input_image`, `input_file`, `output_text` or `refusal`' }),
   text: optional(longText()),
