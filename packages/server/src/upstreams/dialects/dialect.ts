@@ -11,13 +11,14 @@ import type {
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import type { Embedded } from '../answer-fields.ts';
 
-export interface Route {
+/** A route of an upstream. */
+export interface ServerRoute {
   /** `api`: under the configured base address. `root`: beside its `/v1`, where servers keep their own routes. */
   base: 'api' | 'root';
   route: string;
 }
 
-export interface UpstreamRequest extends Route {
+export interface UpstreamRequest extends ServerRoute {
   body: string | Buffer;
   contentType?: string;
   accept?: string;
@@ -38,7 +39,7 @@ export interface JsonAnswer {
   headers: Readonly<Record<string, string>>;
 }
 
-type JsonRequest = Route & { body: string };
+type JsonRequest = ServerRoute & { body: string };
 
 /** Sends JSON to a route beside `/v1`, and returns the JSON of the answer. */
 export type Ask = (route: string, body: object) => Promise<unknown>;
@@ -122,7 +123,7 @@ export interface Dialect {
   readonly errors: ErrorWords;
 
   /** Servers without such a route count as alive. */
-  readonly health: Route;
+  readonly health: ServerRoute;
   /** The names that its list of models may have for ours. Undefined: it serves one model, whatever its name. */
   readonly listedNames: ((model: string) => readonly string[]) | undefined;
 

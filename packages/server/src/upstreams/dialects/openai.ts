@@ -1,11 +1,11 @@
 import { countOf, embeddingsOf, fieldsOf, vectorOf } from '../answer-fields.ts';
 import { wireToolChoice } from '../chat/wire.ts';
-import type { Dialect, Route } from './dialect.ts';
+import type { Dialect, ServerRoute } from './dialect.ts';
 
 /** Small enough that a large request spreads over several upstreams. */
 const INPUTS_PER_CALL = 256;
 
-export const MODELS: Route = { base: 'api', route: '/models' };
+export const MODELS: ServerRoute = { base: 'api', route: '/models' };
 
 export const postEmbeddings = (body: object) => ({
   base: 'api' as const,

@@ -1,6 +1,6 @@
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import { yieldToEventLoop } from '@baobab/core/runtime/time-slices.ts';
-import type { Route } from '../dialects/dialect.ts';
+import type { ServerRoute } from '../dialects/dialect.ts';
 import { MODELS } from '../dialects/openai.ts';
 import { stream } from '../transport/stream.ts';
 import type { Upstream } from './upstream.ts';
@@ -12,7 +12,7 @@ const MAX_ANSWER_LENGTH = 4 * 1024 * 1024;
 /** A busy server is alive, and so is one without such a route. One that refuses the key is not: it would refuse requests too. */
 const isAlive = (status: number): boolean => status < 400 || status === 404 || status === 405 || status === 429;
 
-async function get(upstream: Upstream, route: Route, stopped: AbortSignal) {
+async function get(upstream: Upstream, route: ServerRoute, stopped: AbortSignal) {
   const signal = AbortSignal.any([stopped, AbortSignal.timeout(CHECK_TIMEOUT_MS)]);
   const request = { method: 'GET' as const, path: upstream.path(route), headers: upstream.authorization };
   const running = stream(upstream.connections, request);

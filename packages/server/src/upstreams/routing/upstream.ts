@@ -3,7 +3,7 @@ import type { UpstreamHealth } from '@baobab/core/engine/report.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import { createSecretScrubber, type Scrub } from '@baobab/core/runtime/secret-scrubber.ts';
 import { allButAQuarter } from '../../admission/slots.ts';
-import type { Dialect, Route } from '../dialects/dialect.ts';
+import type { Dialect, ServerRoute } from '../dialects/dialect.ts';
 import { dialectOf } from '../dialects/dialects.ts';
 import { type ConnectionPool, createConnectionPool } from '../transport/connection-pool.ts';
 import type { UpstreamSettings } from '../upstream-settings.ts';
@@ -72,7 +72,7 @@ export interface Upstream {
   available(accountId?: string): boolean;
   hasRoom(): boolean;
   load(): number;
-  path(route: Route): string;
+  path(route: ServerRoute): string;
   readonly connections: ConnectionPool;
   /** Deadlines of its running calls. */
   readonly deadlines: Deadlines;
