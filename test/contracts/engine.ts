@@ -2,7 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type {
   ChatEvent,
   ChatRequest,
+  EmbeddingRequest,
   EngineModel,
+  RerankRequest,
   TranscriptionRequest,
 } from '../../packages/core/src/engine/engine.ts';
 import { callContext } from '../../packages/core/src/engine/testing/call-context.ts';
@@ -69,10 +71,13 @@ export function engineContract(name: string, subject: EngineSubject): void {
 
 function embeddingContract(engine: () => EngineModel, subject: NonNullable<EngineSubject['embedding']>): void {
   const { dimensions, shorter } = subject;
-  const embed = async (inputs: readonly string[], options: { dimensions?: number; signal?: AbortSignal } = {}) => {
+  const embed = async (
+    inputs: readonly string[],
+    { signal, ...options }: Omit<EmbeddingRequest, 'inputs'> & { signal?: AbortSignal } = {},
+  ) => {
     const { embedding } = engine();
     if (embedding === undefined) throw new Error('the model cannot embed');
-    return embedding.embed({ inputs, dimensions: options.dimensions }, callContext(options.signal));
+    return embedding.embed({ inputs, ...options }, callContext(signal));
   };
   const texts = ['The ferry leaves at seven.', 'A baobab stores water in its trunk.', 'yes'];
   const vectorAt = ({ vectors, dimensions: size }: Awaited<ReturnType<typeof embed>>, index: number) =>
@@ -113,6 +118,18 @@ function embeddingContract(engine: () => EngineModel, subject: NonNullable<Engin
       await expect(embed(['fine', subject.tooLong])).rejects.toMatchObject(tooLong('inputs[1]'));
     });
 
+    it('cuts either side of an input that is too long, if it may, and counts it', async () => {
+      for (const side of ['start', 'end'] as const) {
+        const cut = await embed(['fine', subject.tooLong], { truncation: { side } });
+        expect(cut.truncated).toBe(1);
+        const vector = vectorAt(cut, 1);
+        expect(dot(vector, vector)).toBeCloseTo(1, 4);
+        const [fine = 0, most = 0] = cut.tokens;
+        expect(most).toBeGreaterThanOrEqual(fine);
+        expect((await embed(['fine'], { truncation: { side } })).truncated ?? 0).toBe(0);
+      }
+    });
+
     it('stops when it is cancelled, and works on', async () => {
       await expect(embed(texts, { signal: AbortSignal.abort() })).rejects.toMatchObject(cancelled);
       const client = new AbortController();
@@ -126,10 +143,10 @@ function embeddingContract(engine: () => EngineModel, subject: NonNullable<Engin
 
 function rerankContract(engine: () => EngineModel, subject: NonNullable<EngineSubject['rerank']>): void {
   const { query, documents } = subject;
-  const rerank = async (of: { query: string; documents: readonly string[] }, signal?: AbortSignal) => {
+  const rerank = async ({ query, documents, truncation }: RerankRequest, signal?: AbortSignal) => {
     const capability = engine().rerank;
     if (capability === undefined) throw new Error('the model cannot rerank');
-    return capability.rerank(of, callContext(signal));
+    return capability.rerank({ query, documents, truncation }, callContext(signal));
   };
 
   describe('rerank', () => {
@@ -152,6 +169,12 @@ function rerankContract(engine: () => EngineModel, subject: NonNullable<EngineSu
 
     it('refuses what is too long, and names it', async () => {
       await expect(rerank(subject.tooLong)).rejects.toMatchObject(tooLong(subject.tooLong.param));
+    });
+
+    it('cuts what is too long, if it may, and counts it', async () => {
+      const cut = await rerank({ ...subject.tooLong, truncation: { side: 'end' } });
+      expect(cut.truncated).toBe(subject.tooLong.documents.length);
+      expect(cut.scores.every((score) => score >= 0 && score <= 1)).toBe(true);
     });
 
     it('stops when it is cancelled, and works on', async () => {

@@ -17,6 +17,7 @@ export const account = (changes: Partial<Account> = {}): Account => ({
   fileRetentionDays: null,
   aliases: [],
   dialect: null,
+  truncateInputs: null,
   ...changes,
 });
 
@@ -36,6 +37,7 @@ export const apiKey = (changes: Partial<ApiKey> = {}): ApiKey => ({
   monthlyBudgetNanoUsd: 9_007_199_254_740_991,
   priority: 'interactive',
   dialect: null,
+  truncateInputs: null,
   createdAt: Date.UTC(2026, 0, 1),
   expiresAt: null,
   revokedAt: null,

@@ -179,6 +179,7 @@ export function repositoriesContract(name: string, open: () => Promise<Repositor
         monthlyBudgetNanoUsd: 7,
         priority: 'low',
         dialect: 'openai',
+        truncateInputs: 'start',
         expiresAt: Date.UTC(2027, 1, 1),
       };
       expect(await store.keys.update('key_3', rights, someEntry)).toEqual({ ...key, ...rights });

@@ -80,7 +80,7 @@ describe('changes of keys and accounts over HTTP', () => {
     }
     expect(await refused('accounts/default', {})).toMatchObject({
       message:
-        'Nothing to change was sent. These can be changed: rpm, tpm, concurrency, monthly_budget_usd, weight, zero_retention, store_prompts, file_retention_days, dialect, aliases.',
+        'Nothing to change was sent. These can be changed: rpm, tpm, concurrency, monthly_budget_usd, weight, zero_retention, store_prompts, file_retention_days, dialect, truncate_inputs, aliases.',
     });
     expect(await refused(`keys/${id}`, { rpm: 0 })).toMatchObject({ param: 'rpm' });
     expect(await refused(`keys/${id}`, { rpm: 2 ** 60 })).toMatchObject({ param: 'rpm' });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { EmbeddingRequest } from '../../../packages/core/src/engine/engine.ts';
 import type { RemoteEmbeddingResult } from '../../../packages/server/src/upstreams/embedding.ts';
-import { countFakeTokens, fakeVector } from '../../fixtures/fake-encoder.ts';
+import { countFakeTokens, cutFakeText, fakeVector } from '../../fixtures/fake-encoder.ts';
 import { answerJson, type FakeHandler } from '../../fixtures/fake-upstream.ts';
 import { type BenchOptions, type RemoteBench, remoteBench } from '../../fixtures/remote-bench.ts';
 
@@ -292,5 +292,91 @@ describe('a large request', () => {
     await outcome;
     await bench.upstreams[0]?.until(() => bench.upstreams[0]?.requests.every((request) => request.aborted) ?? false);
     expect(bench.model.health()[0]).toMatchObject({ inFlight: 0, healthy: true });
+  });
+});
+
+describe('inputs that are cut', () => {
+  const words = Array.from({ length: 100 }, (_, i) => `w${i}`).join(' ');
+  const inputs = ['one two', words, 'three', `${words} more`, 'four'];
+  const bodies = () => bench.upstreams[0]?.requests.map(({ body }) => body as Record<string, unknown>) ?? [];
+
+  it.each(['vllm', 'tei', 'ollama', 'baobab'] as const)(
+    'to the context are counted, billed as they were read, and cost the others nothing (%s)',
+    async (kind) => {
+      await start([{ kind }]);
+      const result = await embed({ inputs, truncation: { side: 'end' } });
+      const read = inputs.map((text) => cutFakeText(text, 64));
+      expectVectors(result, read);
+      expect(result.truncated).toBe(2);
+      expect(sum(result.tokens)).toBe(sum(read.map(countFakeTokens)));
+      // Nothing was cut without need.
+      const plain = await embed({ inputs: texts(3), truncation: { side: 'end' } });
+      expectVectors(plain, texts(3));
+      expect(plain.truncated).toBe(0);
+    },
+  );
+
+  it('are sent as they are while the upstream takes them', async () => {
+    await start([{ kind: 'tei', behaviour: { contextLength: 10_000 } }]);
+    const result = await embed({ inputs, truncation: { side: 'end' } });
+    expectVectors(result, inputs);
+    expect(result.truncated).toBe(0);
+    expect(bodies()).toEqual([{ inputs, truncate: false, normalize: true }]);
+  });
+
+  it.each(['tei', 'baobab'] as const)('lose their start where the server can cut it (%s)', async (kind) => {
+    await start([{ kind }]);
+    const result = await embed({ inputs: [words], truncation: { side: 'start' } });
+    expectVectors(result, [cutFakeText(words, 64, 'start')]);
+    expect(result.truncated).toBe(1);
+  });
+
+  it.each(['openai', 'llama-server'] as const)('are refused where the server cannot cut them (%s)', async (kind) => {
+    await start([{ kind }]);
+    expectVectors(await embed({ inputs: ['one'], truncation: { side: 'end' } }), ['one']);
+    await expect(embed({ inputs: inputs.slice(0, 3), truncation: { side: 'end' } })).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      param: 'inputs[1]',
+    });
+  });
+
+  it.each(['vllm', 'baobab'] as const)('to a number of tokens have so many at most (%s)', async (kind) => {
+    await start([{ kind }]);
+    for (const maxTokens of [3, 7, 63, 64, 1_000]) {
+      const result = await embed({ inputs, truncation: { side: 'end', maxTokens } });
+      const limit = Math.min(maxTokens, 64);
+      expectVectors(
+        result,
+        inputs.map((text) => cutFakeText(text, limit)),
+      );
+      expect(result.truncated).toBe(inputs.filter((text) => countFakeTokens(text) > limit).length);
+      expect(sum(result.tokens)).toBe(sum(inputs.map((text) => Math.min(countFakeTokens(text), limit))));
+    }
+  });
+
+  it.each(['openai', 'tei', 'ollama', 'llama-server'] as const)(
+    'to a number of tokens are refused before any call where the server cannot do that (%s)',
+    async (kind) => {
+      await start([{ kind }]);
+      const truncation = { side: 'end', maxTokens: 10 } as const;
+      await expect(embed({ inputs, truncation })).rejects.toMatchObject({
+        code: 'unsupported_parameter',
+        param: 'truncation.maxTokens',
+      });
+      expect(bodies()).toEqual([]);
+    },
+  );
+
+  it('may be token ids, at every server that takes them', async () => {
+    await start([{ kind: 'openai' }]);
+    const result = await embed({ inputs: [[1, 2, 3, 4], [5]], truncation: { side: 'start', maxTokens: 2 } });
+    expect(bodies()).toMatchObject([{ input: [[3, 4], [5]] }]);
+    expect(result.truncated).toBe(1);
+  });
+
+  it('are never cut by another Baobab because of its settings', async () => {
+    await start([{ kind: 'baobab' }]);
+    await expect(embed({ inputs: [words] })).rejects.toMatchObject({ code: 'context_length_exceeded' });
+    expect(bodies()[0]).toMatchObject({ truncate: 'NONE' });
   });
 });

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import type { RerankRequest } from '../../../packages/core/src/engine/engine.ts';
 import type { RemoteRerankResult } from '../../../packages/server/src/upstreams/rerank.ts';
 import { countFakeTokens } from '../../fixtures/fake-encoder.ts';
 import { answerJson } from '../../fixtures/fake-upstream.ts';
@@ -11,10 +12,14 @@ async function start(upstreams: BenchOptions['upstreams']): Promise<void> {
   bench = await remoteBench({ upstreams, model: { task: 'cross-encoder' } });
 }
 
-function rerank(query: string, documents: readonly string[]): Promise<RemoteRerankResult> {
+function rerank(
+  query: string,
+  documents: readonly string[],
+  cut: Pick<RerankRequest, 'truncation' | 'maxDocumentTokens'> = {},
+): Promise<RemoteRerankResult> {
   const { rerank } = bench.engine();
   if (rerank === undefined) throw new Error('not a rerank model');
-  return rerank.rerank({ query, documents }, bench.context());
+  return rerank.rerank({ query, documents, ...cut }, bench.context());
 }
 
 const query = 'green tree';
@@ -143,5 +148,48 @@ describe('a rerank', () => {
     const error = { message, type: 'invalid_request_error', code: 'context_length_exceeded', param: 'documents[2]' };
     bench.upstreams[0]?.script.push(answerJson(422, { error }));
     await expect(rerank(query, documents)).rejects.toMatchObject({ param: 'documents[2]', message });
+  });
+});
+
+describe('documents that are cut', () => {
+  const long = 'green '.repeat(100).trim();
+  const texts = ['a green tree', long, 'a blue car'];
+  const bodies = () => bench.upstreams[0]?.requests.map(({ body }) => body as Record<string, unknown>) ?? [];
+
+  it.each(['vllm', 'tei', 'baobab'] as const)('to the context are counted (%s)', async (kind) => {
+    await start([{ kind }]);
+    const { scores, tokens, truncated } = await rerank(query, texts, { truncation: { side: 'end' } });
+    expect([...scores]).toEqual([1, 0.5, 0]);
+    expect(truncated).toBe(1);
+    expect(tokens).toBe(5 + 64 + 5 + 3 * 4);
+    expect((await rerank(query, documents, { truncation: { side: 'end' } })).truncated).toBe(0);
+  });
+
+  it('are refused where the server cannot cut them', async () => {
+    await start([{ kind: 'llama-server' }]);
+    await expect(rerank(query, texts, { truncation: { side: 'end' } })).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      param: 'documents[1]',
+    });
+    for (const cut of [{ truncation: { side: 'end', maxTokens: 10 } as const }, { maxDocumentTokens: 10 }]) {
+      const before = bodies().length;
+      await expect(rerank(query, texts, cut)).rejects.toMatchObject({ code: 'unsupported_parameter' });
+      expect(bodies()).toHaveLength(before);
+    }
+  });
+
+  it('to a number of tokens, with their query, are passed on in the words of the server', async () => {
+    await start([{ kind: 'vllm' }]);
+    const { truncated } = await rerank(query, texts, { truncation: { side: 'end', maxTokens: 20 } });
+    expect(truncated).toBe(1);
+    expect(bodies()[0]).toMatchObject({ truncate_prompt_tokens: 20, truncation_side: 'right' });
+  });
+
+  it('by themselves are cut by another Baobab', async () => {
+    await start([{ kind: 'baobab' }]);
+    const { truncated, tokens } = await rerank(query, texts, { maxDocumentTokens: 2 });
+    expect(truncated).toBe(3);
+    expect(tokens).toBe(3 * (2 + 2 + 4));
+    expect(bodies()).toMatchObject([{ max_tokens_per_doc: 2, truncate: 'NONE' }]);
   });
 });

@@ -133,7 +133,13 @@ export type ParsedLine =
 
 /** The response to a line, or the reason why it got none. */
 export type LineResult =
-  | { status: number; requestId: string; body: Uint8Array }
+  | {
+      status: number;
+      requestId: string;
+      body: Uint8Array;
+      /** How many inputs were cut, if any were to be. */
+      truncated?: number | undefined;
+    }
   | { problem: Pick<BatchProblem, 'code' | 'message'> };
 
 export const succeeded = (result: LineResult): boolean => 'status' in result && result.status < 400;

@@ -5,6 +5,10 @@ import type { PriceName } from './measures.ts';
 export const MODALITIES = ['chat', 'embedding', 'rerank', 'audio'] as const;
 export type Modality = (typeof MODALITIES)[number];
 
+/** Which side of an input that is too long is cut off, where the request does not say. `none`: it is refused. */
+export const TRUNCATE_INPUTS = ['none', 'start', 'end'] as const;
+export type TruncateInputs = (typeof TRUNCATE_INPUTS)[number];
+
 export interface Capabilities {
   tools: boolean;
   jsonMode: boolean;
@@ -102,6 +106,8 @@ export interface ModelEntry {
   dimensions: number | null;
   /** Whether the `dimensions` parameter may shorten the vectors. */
   truncation: boolean;
+  /** For requests that do not say, of keys and accounts that do not. Undefined: inputs that are too long are refused. */
+  truncateInputs?: TruncateInputs | undefined;
   capabilities: Capabilities;
   pricing: Pricing;
   /** Limits a minute for each key, over the defaults of the modality. */

@@ -1,5 +1,5 @@
 import { errors } from '../errors/errors.ts';
-import type { ModelAlias } from './model.ts';
+import type { ModelAlias, ModelEntry, TruncateInputs } from './model.ts';
 import { missingScope, type Operation } from './operations.ts';
 import { DEFAULT_SCOPES, type Scope } from './scopes.ts';
 
@@ -30,6 +30,8 @@ export interface Account {
   aliases: readonly ModelAlias[];
   /** Null: the specification. */
   dialect: Dialect | null;
+  /** Null: as the model says. */
+  truncateInputs: TruncateInputs | null;
 }
 
 /** How the API answers where OpenAI's differs from the specification. */
@@ -62,6 +64,8 @@ export interface ApiKey {
   priority: KeyPriority;
   /** Null: that of the account. */
   dialect: Dialect | null;
+  /** Null: that of the account. */
+  truncateInputs: TruncateInputs | null;
   createdAt: number;
   expiresAt: number | null;
   revokedAt: number | null;
@@ -95,6 +99,7 @@ export const ACCOUNT_SETTINGS = {
   fileRetentionDays: NO_LIMIT,
   aliases: ANY,
   dialect: { kind: 'text', initial: null },
+  truncateInputs: { kind: 'text', initial: null },
 } as const satisfies Partial<SettingsOf<Account>>;
 
 export const ACCOUNT_FIELDS: FieldsOf<Account> = {
@@ -116,6 +121,7 @@ export const KEY_RIGHTS = {
   ...LIMITS,
   priority: { kind: 'text', initial: 'interactive' },
   dialect: { kind: 'text', initial: null },
+  truncateInputs: { kind: 'text', initial: null },
   expiresAt: { kind: 'time', initial: null },
 } as const satisfies Partial<SettingsOf<ApiKey>>;
 
@@ -164,6 +170,11 @@ export interface Principal {
 }
 
 export const dialectOf = ({ account, key }: Principal): Dialect => key.dialect ?? account.dialect ?? 'specification';
+
+export const truncateInputsOf = (
+  { account, key }: Principal,
+  { truncateInputs = 'none' }: Pick<ModelEntry, 'truncateInputs'>,
+): TruncateInputs => key.truncateInputs ?? account.truncateInputs ?? truncateInputs;
 
 /** Whether a budget limits what the caller may spend. */
 export const hasBudget = ({ account, key }: Principal): boolean =>

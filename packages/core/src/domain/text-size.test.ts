@@ -52,9 +52,21 @@ describe('the most tokens', () => {
           read += 4 + queryTokens + Math.min(size, documentTokens - start);
           if (start + size >= documentTokens) break;
         }
-        const most = mostRankTokens('q'.repeat(queryTokens), ['d'.repeat(documentTokens)], context);
+        const most = mostRankTokens(
+          { query: 'q'.repeat(queryTokens), documents: ['d'.repeat(documentTokens)] },
+          context,
+        );
         expect(most).toBeGreaterThanOrEqual(read);
       }
     }
+  });
+
+  it('of a ranking that is cut hold each pair, and no more than the limit', () => {
+    const request = { query: 'q'.repeat(100), documents: ['d'.repeat(10), 'd'.repeat(4_000)] };
+    const most = (more: object) => mostRankTokens({ ...request, ...more }, 512);
+    expect(most({ truncation: { maxTokens: 40 } })).toBe(100 + 40 + 40);
+    expect(most({ truncation: { maxTokens: 9_999 } })).toBe(100 + 118 + 512);
+    expect(most({ maxDocumentTokens: 20 })).toBe(100 + 118 + 128);
+    expect(most({ truncation: {} })).toBe(most({}));
   });
 });

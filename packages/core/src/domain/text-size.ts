@@ -73,9 +73,19 @@ export const MOST_TEMPLATE_TOKENS = 2_048;
 /** What encoders add to a text: special tokens, and an instruction of the model. */
 const MOST_ADDED_TOKENS = 64;
 
-/** No encoder reads more tokens for an input that has so many at most. */
-export const mostInputTokens = (tokens: number, contextLength: number): number =>
-  Math.min(tokens + MOST_ADDED_TOKENS, contextLength);
+/** No encoder reads more tokens for an input that has so many at most. `limit`: the context, or where inputs are cut. */
+export const mostInputTokens = (tokens: number, limit: number): number => Math.min(tokens + MOST_ADDED_TOKENS, limit);
+
+/** Whether a text may have more tokens than are read. */
+export const mayBeCut = (text: string, limit: number): boolean => mostTokens(text) + MOST_ADDED_TOKENS > limit;
+
+/** What is ranked, and how much of it is read. */
+export interface RankedTexts {
+  query: string;
+  documents: readonly string[];
+  truncation?: { maxTokens?: number | undefined } | undefined;
+  maxDocumentTokens?: number | undefined;
+}
 
 /** What is left of the context for a document beside the longest query. */
 const LEAST_DOCUMENT_SHARE = 0.25;
@@ -84,18 +94,23 @@ const PAIR_TOKENS = 8;
 
 /**
  * No ranking reads more tokens. Cross-encoders read the query again with each document, and again with each window of a long one. Windows
- * overlap by a quarter.
+ * overlap by a quarter. `maxTokens` of a query with its document are read at most, and `maxDocumentTokens` of the document.
  */
-export function mostRankTokens(query: string, documents: readonly string[], contextLength: number): number {
+export function mostRankTokens(
+  { query, documents, truncation, maxDocumentTokens = Number.POSITIVE_INFINITY }: RankedTexts,
+  contextLength: number,
+): number {
   const ofQuery = mostTokens(query);
+  const pair = Math.min(truncation?.maxTokens ?? Number.POSITIVE_INFINITY, contextLength);
+  const readsParts = truncation?.maxTokens === undefined;
   const room = Math.max(1, contextLength - PAIR_TOKENS);
   const window = Math.max(1, Math.ceil(room * LEAST_DOCUMENT_SHARE), room - ofQuery);
   const step = Math.max(1, window - (window >> 2));
   let sum = Math.min(ofQuery, contextLength);
   for (const document of documents) {
-    const tokens = mostTokens(document);
-    const windows = tokens <= window ? 1 : 1 + Math.ceil((tokens - window) / step);
-    sum += windows === 1 ? Math.min(ofQuery + tokens + PAIR_TOKENS, contextLength) : windows * contextLength;
+    const tokens = Math.min(mostTokens(document), maxDocumentTokens);
+    const windows = tokens <= window || !readsParts ? 1 : 1 + Math.ceil((tokens - window) / step);
+    sum += windows === 1 ? Math.min(ofQuery + tokens + PAIR_TOKENS, pair) : windows * contextLength;
   }
   return sum;
 }
@@ -113,3 +128,10 @@ const MAX_CHARACTERS_PER_TOKEN = 128;
 /** Whether a text is too long to be worth tokenizing. */
 export const isHopelesslyLong = (characters: number, contextLength: number): boolean =>
   characters > contextLength * MAX_CHARACTERS_PER_TOKEN;
+
+/** A text that is cut anyway, as far as it is worth tokenizing. `side`: the one that is cut off. */
+export function worthTokenizing(text: string, contextLength: number, side: 'start' | 'end'): string {
+  if (!isHopelesslyLong(text.length, contextLength)) return text;
+  const most = contextLength * MAX_CHARACTERS_PER_TOKEN;
+  return (side === 'end' ? text.slice(0, most) : text.slice(-most)).toWellFormed();
+}

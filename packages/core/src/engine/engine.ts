@@ -120,8 +120,17 @@ export interface PlacedImage extends ImageInput {
 export type TextInput = string | readonly number[];
 export type EmbeddingInput = TextInput | ImageInput;
 
+/** How inputs are cut. Without it, those that are too long are refused. */
+export interface Truncation {
+  /** Longer inputs are cut to so many tokens, special tokens included. Undefined: to what the model reads at once. */
+  maxTokens?: number | undefined;
+  /** The side that is cut off. Special tokens, and instructions of the model, stay. */
+  side: 'start' | 'end';
+}
+
 export interface EmbeddingRequest<Input = EmbeddingInput> {
   inputs: readonly Input[];
+  truncation?: Truncation | undefined;
   /** Cut to the leading dimensions and normalised again. */
   dimensions?: number | undefined;
 }
@@ -130,8 +139,10 @@ export interface EmbeddingResult {
   /** All vectors one after the other, in input order, each of unit length. */
   vectors: Float32Array;
   dimensions: number;
-  /** Real tokens of each input, special tokens included. */
+  /** Real tokens of each input, special tokens included, as far as they were read. */
   tokens: readonly number[];
+  /** How many inputs were cut. Undefined: none. */
+  truncated?: number | undefined;
   /** Set by engines that run in another region than the service. */
   servedRegion?: string | undefined;
 }
@@ -145,12 +156,18 @@ export interface EmbeddingCapability {
 export interface RerankRequest {
   query: string;
   documents: readonly string[];
+  /** With a number of tokens, query and document are read together up to it. Without, engines may read long documents in parts instead. */
+  truncation?: Truncation | undefined;
+  /** Only the first so many tokens of a document are read. */
+  maxDocumentTokens?: number | undefined;
 }
 
 export interface RerankResult {
   /** One score in 0–1 for each document, in input order, comparable across calls of one model. */
   scores: Float32Array;
   tokens: number;
+  /** How many documents were not read whole, or with a part of the query only. Undefined: none. */
+  truncated?: number | undefined;
   servedRegion?: string | undefined;
 }
 

@@ -11,6 +11,7 @@ import type {
   TextInput,
   TextTokenizer,
 } from '@baobab/core/engine/engine.ts';
+import { cutBetween, cutTokens, pairIn, roomIn, tokenLimit } from '@baobab/core/engine/truncation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import {
   getLlama,
@@ -123,10 +124,13 @@ async function release(llama: Llama, model: LlamaModel): Promise<void> {
   await llama.dispose();
 }
 
+/** The library refuses inputs that fill its context. */
+const SPARE_TOKENS = 1;
+
 /** GGUF embedding models. One input at a time, of each account in turn: llama.cpp gains nothing from batches of such inputs on a CPU. */
 async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Promise<EmbeddingCapability> {
   const context = await model.createEmbeddingContext({
-    contextSize: spec.contextLength,
+    contextSize: spec.contextLength + SPARE_TOKENS,
     // An encoder reads its whole input at once, so a batch must hold the longest one.
     batchSize: spec.contextLength,
     threads: spec.threads,
@@ -134,19 +138,25 @@ async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Pro
   const withMarks = takeOverMarks(context);
   const idsOf = (input: TextInput): readonly Token[] =>
     typeof input === 'string' ? withMarks(model.tokenize(input)) : (input as readonly number[] as readonly Token[]);
+  const aroundOf = createMarkCount(model, withMarks);
   const governor = createThreadGovernor(spec.threads);
   const turns = new Turns();
   return {
-    async embed({ inputs, dimensions = model.embeddingVectorSize }: EmbeddingRequest<TextInput>, caller) {
+    async embed(request: EmbeddingRequest<TextInput>, caller) {
+      const { inputs, dimensions = model.embeddingVectorSize, truncation } = request;
       const { signal } = caller;
+      const limit = tokenLimit(truncation ?? { side: 'end' }, spec.contextLength);
+      let truncated = 0;
       const slice = createTokenizerSlice(signal);
       const sequences: (readonly Token[])[] = [];
       for (const [index, input] of inputs.entries()) {
         const ids = idsOf(input);
-        if (ids.length > spec.contextLength) {
-          throw errors.contextTooLong(['inputs', index], ids.length, spec.contextLength);
+        if (ids.length <= limit) sequences.push(ids);
+        else {
+          if (truncation === undefined) throw errors.contextTooLong(['inputs', index], ids.length, limit);
+          truncated += 1;
+          sequences.push(tokensOf(cutBetween(Int32Array.from(ids), limit, { ...truncation, ...aroundOf(ids) })));
         }
-        sequences.push(ids);
         if (slice.isOver()) await slice.next();
       }
       const vectors = new Float32Array(inputs.length * dimensions);
@@ -158,7 +168,7 @@ async function createEmbeddingCapability(model: LlamaModel, spec: LoadSpec): Pro
         });
         vectors.set(unitVector(vector, dimensions), index * dimensions);
       }
-      return { vectors, dimensions, tokens: sequences.map(({ length }) => length) };
+      return { vectors, dimensions, tokens: sequences.map(({ length }) => length), truncated };
     },
   };
 }
@@ -179,6 +189,18 @@ export function takeOverMarks(context: LlamaEmbeddingContext): (ids: Token[]) =>
   };
 }
 
+const tokensOf = (ids: Int32Array): Token[] => [...ids] as number[] as Token[];
+
+/** How many marks are around the tokens of an input. Client ids have them only if the client has put them there. */
+function createMarkCount(model: LlamaModel, withMarks: (ids: Token[]) => Token[]) {
+  const bare = model.tokenize('a');
+  const marked = withMarks([...bare]);
+  const first = marked.indexOf(bare[0] as Token);
+  const last = marked.length - bare.length - first;
+  return (ids: readonly Token[]) =>
+    withMarks([...ids]).length === ids.length ? { first, last } : { first: 0, last: 0 };
+}
+
 /** The leading dimensions, of unit length. */
 function unitVector(vector: readonly number[], dimensions: number): Float32Array {
   const cut = Float32Array.from(vector.slice(0, dimensions));
@@ -189,32 +211,50 @@ function unitVector(vector: readonly number[], dimensions: number): Float32Array
 /** GGUF models with a ranking head: query and document are read together. */
 async function createRerankCapability(model: LlamaModel, spec: LoadSpec): Promise<RerankCapability> {
   const context = await model.createRankingContext({
-    contextSize: spec.contextLength,
+    contextSize: spec.contextLength + SPARE_TOKENS,
     batchSize: spec.contextLength,
     threads: spec.threads,
   });
+  /** As the library reads texts. */
+  const idsOf = (text: string): Int32Array => Int32Array.from(model.tokenize(text, false, 'trimLeadingSpace'));
   const governor = createThreadGovernor(spec.threads);
   const turns = new Turns();
   return {
-    async rerank({ query, documents }, caller) {
+    async rerank({ query, documents, truncation, maxDocumentTokens }, caller) {
       const { signal } = caller;
       const slice = createTokenizerSlice(signal);
       const scores = new Float32Array(documents.length);
-      const lengths: number[] = [];
+      const limit = tokenLimit(truncation ?? { side: 'end' }, spec.contextLength);
+      const queryIds = idsOf(query);
+      const pairs: { query: Token[]; document: Token[]; length: number }[] = [];
+      let truncated = 0;
       for (const [index, document] of documents.entries()) {
-        const length = context.calculateInputLength(query, document);
-        if (length > spec.contextLength) throw errors.contextTooLong(['documents', index], length, spec.contextLength);
-        lengths.push(length);
+        const ids = idsOf(document);
+        const start = cutTokens(ids, maxDocumentTokens ?? ids.length, 'end');
+        const most = { query: queryIds.length, document: start.length };
+        const length = context.calculateInputLength(tokensOf(queryIds), tokensOf(start));
+        const added = length - most.query - most.document;
+        if (length > limit) {
+          if (truncation === undefined) throw errors.contextTooLong(['documents', index], length, limit);
+          Object.assign(most, pairIn(roomIn(limit, added, 2), most.query, most.document));
+        }
+        if (length > limit || start.length < ids.length) truncated += 1;
+        const side = truncation?.side ?? 'end';
+        pairs.push({
+          query: tokensOf(cutTokens(queryIds, most.query, side)),
+          document: tokensOf(cutTokens(start, most.document, side)),
+          length: added + most.query + most.document,
+        });
         if (slice.isOver()) await slice.next();
       }
-      for (const [index, document] of documents.entries()) {
-        scores[index] = await turns.run(caller, lengths[index] ?? 0, () => {
+      for (const [index, pair] of pairs.entries()) {
+        scores[index] = await turns.run(caller, pair.length, () => {
           if (signal.aborted) throw errors.clientCancelled();
           model.llama.maxThreads = governor.threads();
-          return context.rank(query, document);
+          return context.rank(pair.query, pair.document);
         });
       }
-      return { scores, tokens: lengths.reduce((sum, length) => sum + length, 0) };
+      return { scores, tokens: pairs.reduce((sum, { length }) => sum + length, 0), truncated };
     },
   };
 }

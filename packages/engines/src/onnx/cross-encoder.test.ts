@@ -56,4 +56,30 @@ describe('the cross-encoder', () => {
       param: 'query',
     });
   });
+
+  it('cuts a query that is too long, if it may, and still reads whole documents', async () => {
+    const { seen, rerank } = setUp(16);
+    const query = Array.from({ length: 20 }, (_, id) => id).join(' ');
+    const { truncated, scores } = await rerank(
+      { query, documents: ['1', '2'], truncation: { side: 'start' } },
+      context,
+    );
+    expect([truncated, scores.length]).toEqual([2, 2]);
+    expect([...(seen[0]?.ids ?? [])]).toEqual([CLS, 11, 12, 13, 14, 15, 16, 17, 18, 19, SEP, 1, SEP]);
+  });
+
+  it('reads so many tokens of a query with its document, or of a document', async () => {
+    const { seen, rerank } = setUp(16);
+    const documents = ['1 2 3 4 5 6 7 8 9 10 11 12 13 14 15', '9'];
+    const pairs = await rerank({ query: '7 8', documents, truncation: { side: 'end', maxTokens: 9 } }, context);
+    expect(seen.map(({ ids }) => [...ids])).toEqual([
+      [CLS, 7, 8, SEP, 1, 2, 3, 4, SEP],
+      [CLS, 7, 8, SEP, 9, SEP],
+    ]);
+    expect([pairs.truncated, pairs.tokens]).toEqual([1, 15]);
+    seen.length = 0;
+    const starts = await rerank({ query: '7 8', documents, maxDocumentTokens: 2 }, context);
+    expect([...(seen[0]?.ids ?? [])]).toEqual([CLS, 7, 8, SEP, 1, 2, SEP]);
+    expect(starts.truncated).toBe(1);
+  });
 });

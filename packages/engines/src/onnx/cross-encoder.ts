@@ -1,4 +1,5 @@
 import type { RerankCapability } from '@baobab/core/engine/engine.ts';
+import { cutTokens, pairIn, roomIn } from '@baobab/core/engine/truncation.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
 import type { Batcher } from './batching/batcher.ts';
@@ -22,24 +23,39 @@ const QUERY: FieldPath = ['query'];
 export function createCrossEncoder(dependencies: CrossEncoderDependencies): RerankCapability {
   const { contextLength, template, encode, batcher } = dependencies;
   const { before, between, after, secondType } = template;
-  const room = contextLength - before.length - between.length - after.length;
-  const queryLimit = Math.floor(room * QUERY_SHARE);
+  const added = before.length + between.length + after.length;
+  const queryLimit = Math.floor((contextLength - added) * QUERY_SHARE);
 
   return {
-    async rerank({ query, documents }, context) {
-      const queryIds = encode(query);
-      if (queryIds.length > queryLimit) {
+    async rerank({ query, documents, truncation, maxDocumentTokens }, context) {
+      const { maxTokens, side = 'end' } = truncation ?? {};
+      const readsParts = maxTokens === undefined;
+      const room = roomIn(readsParts ? contextLength : Math.min(maxTokens, contextLength), added, 2);
+      let queryIds = encode(query);
+      const isQueryCut = readsParts && queryIds.length > queryLimit;
+      if (isQueryCut && truncation === undefined) {
         throw new ApiError(
           'context_length_exceeded',
           fieldText`${QUERY} has ${queryIds.length} tokens, but at most ${queryLimit} of the ${contextLength} that this model reads at once may be the query. Shorten it.`,
           { field: QUERY },
         );
       }
-      const head = joined(before, queryIds, between);
+      if (isQueryCut) queryIds = cutTokens(queryIds, queryLimit, side);
+      const whole = joined(before, queryIds, between);
       const sequences: EncoderSequence[] = [];
       const documentOf: number[] = [];
+      let truncated = 0;
       await mapInSlices(documents, context.signal, (document, index) => {
-        for (const part of windows(encode(document), room - queryIds.length)) {
+        const ids = encode(document);
+        const start = cutTokens(ids, maxDocumentTokens ?? ids.length, 'end');
+        const most = readsParts
+          ? { query: queryIds.length, document: start.length }
+          : pairIn(room, queryIds.length, start.length);
+        if (isQueryCut || most.query < queryIds.length || most.document < ids.length) truncated += 1;
+        const head =
+          most.query < queryIds.length ? joined(before, cutTokens(queryIds, most.query, side), between) : whole;
+        const kept = cutTokens(start, most.document, side);
+        for (const part of readsParts ? windows(kept, room - queryIds.length) : [kept]) {
           sequences.push({ ids: joined(head, part, after), second: { from: head.length, type: secondType } });
           documentOf.push(index);
         }
@@ -57,7 +73,7 @@ export function createCrossEncoder(dependencies: CrossEncoderDependencies): Rera
           scores[document] = Math.max(scores[document] as number, 1 / (1 + Math.exp(other - logit)));
         },
       });
-      return { scores, tokens: sequences.reduce((total, { ids }) => total + ids.length, 0) };
+      return { scores, tokens: sequences.reduce((total, { ids }) => total + ids.length, 0), truncated };
     },
   };
 }

@@ -64,4 +64,22 @@ describe('late interaction', () => {
     const [match] = await matches(options, '0', ['90 90 90 90 90 90 0 0 0 0']);
     expect(match).toBeGreaterThan(0.9);
   });
+
+  it('cuts the query and the documents, each to as much as it may read', async () => {
+    const { rerank } = setUp({});
+    const texts = { query: '0 90 1 2 3', documents: ['10 60 20 30 40 50', '0'] };
+    await expect(rerank(texts, context)).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'query' });
+    const cut = await rerank({ ...texts, truncation: { side: 'end' } }, context);
+    // The long document is read in two windows.
+    expect([cut.truncated, cut.tokens]).toEqual([2, 4 + 4 + 3 + 1]);
+    const short = await rerank({ ...texts, truncation: { side: 'end', maxTokens: 2 } }, context);
+    expect([short.truncated, short.tokens]).toEqual([2, 2 + 2 + 1]);
+    const [match] = await matches({}, '0 90', ['10 60']);
+    expect(MIDDLE + Math.log((short.scores[0] ?? 0) / (1 - (short.scores[0] ?? 0))) / STEEPNESS).toBeCloseTo(
+      match ?? 0,
+      5,
+    );
+    const starts = await rerank({ query: '0', documents: texts.documents, maxDocumentTokens: 3 }, context);
+    expect([starts.truncated, starts.tokens]).toEqual([1, 1 + 3 + 1]);
+  });
 });

@@ -1,4 +1,5 @@
 import type { RerankCapability } from '@baobab/core/engine/engine.ts';
+import { cutTokens, roomIn } from '@baobab/core/engine/truncation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { type Encoder, joined, mapInSlices } from './encoder.ts';
 import { normalize, pool, type Row } from './pooling.ts';
@@ -17,7 +18,6 @@ const DEFAULT_STEEPNESS = 20;
 
 export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): RerankCapability {
   const { before, after } = tokenizer.template.single;
-  const room = spec.contextLength - before.length - after.length;
   const {
     matchMiddle: middle = DEFAULT_MIDDLE,
     matchSteepness: steepness = DEFAULT_STEEPNESS,
@@ -33,16 +33,25 @@ export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): Re
   };
 
   return {
-    async rerank({ query, documents }, context) {
-      const words = tokenizer.encode(query);
-      const queryIds = joined(before, words, after);
-      if (queryIds.length > spec.contextLength) {
-        throw errors.contextTooLong(['query'], queryIds.length, spec.contextLength);
+    async rerank({ query, documents, truncation, maxDocumentTokens }, context) {
+      const { maxTokens, side = 'end' } = truncation ?? {};
+      const added = before.length + after.length;
+      const room = roomIn(Math.min(maxTokens ?? spec.contextLength, spec.contextLength), added);
+      const ofQuery = tokenizer.encode(query);
+      if (ofQuery.length > room && truncation === undefined) {
+        throw errors.contextTooLong(['query'], ofQuery.length + added, spec.contextLength);
       }
+      const words = cutTokens(ofQuery, room, side);
+      const queryIds = joined(before, words, after);
       const sequences: EncoderSequence[] = [];
       const documentOf: number[] = [];
+      let truncated = 0;
       await mapInSlices(documents, context.signal, (document, index) => {
-        for (const part of windows(tokenizer.encode(document), room)) {
+        const ids = tokenizer.encode(document);
+        const start = cutTokens(ids, maxDocumentTokens ?? ids.length, 'end');
+        const kept = maxTokens === undefined ? start : cutTokens(start, room, side);
+        if (words.length < ofQuery.length || kept.length < ids.length) truncated += 1;
+        for (const part of windows(kept, room)) {
           sequences.push({ ids: joined(before, part, after) });
           documentOf.push(index);
         }
@@ -70,7 +79,8 @@ export function createLateInteraction({ spec, tokenizer, batcher }: Encoder): Re
           scores[document] = Math.max(scores[document] as number, score);
         },
       });
-      return { scores, tokens: sequences.reduce((total, { ids }) => total + ids.length, queryIds.length) };
+      const tokens = sequences.reduce((total, { ids }) => total + ids.length, queryIds.length);
+      return { scores, tokens, truncated };
     },
   };
 }

@@ -6,6 +6,7 @@ import type {
   ImageInput,
   TextInput,
 } from '@baobab/core/engine/engine.ts';
+import { cutBetween, tokenLimit } from '@baobab/core/engine/truncation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
 import { createCrossEncoder } from './cross-encoder.ts';
@@ -88,24 +89,39 @@ function createEmbedding({ spec, tokenizer, batcher }: Encoder, imageEncoder?: I
   const { single } = tokenizer.template;
   const { inputPrefix: prefix = '', pooling = 'mean' } = spec.engine.options;
 
-  const idsOf = (input: TextInput, index: number) => {
-    const field = ['inputs', index];
-    if (typeof input !== 'string') checkIds(input, field, tokenizer.vocabularySize);
-    const ids = typeof input === 'string' ? tokenizer.encode(prefix + input, single) : joined(input);
-    if (ids.length > spec.contextLength) throw errors.contextTooLong(field, ids.length, spec.contextLength);
-    return { ids };
+  const idsOf = (input: TextInput, index: number): Int32Array => {
+    if (typeof input !== 'string') checkIds(input, ['inputs', index], tokenizer.vocabularySize);
+    return typeof input === 'string' ? tokenizer.encode(prefix + input, single) : joined(input);
+  };
+
+  /** The tokens around the client's text. Those of ids are special only if the client has put them there. */
+  const aroundOf = (input: TextInput, ids: Int32Array): { first: number; last: number } => {
+    const [first, last] = [single.before.length, single.after.length];
+    if (typeof input === 'string') return { first: first + tokenizer.encode(prefix).length, last };
+    const isMarked =
+      single.before.every((id, at) => ids[at] === id) &&
+      single.after.every((id, at) => ids[ids.length - last + at] === id);
+    return isMarked ? { first, last } : { first: 0, last: 0 };
   };
 
   return {
-    async embed({ inputs, dimensions = spec.dimensions ?? 0 }, context) {
+    async embed({ inputs, dimensions = spec.dimensions ?? 0, truncation }, context) {
       const { signal } = context;
+      const limit = tokenLimit(truncation ?? { side: 'end' }, spec.contextLength);
+      let truncated = 0;
       const texts: { input: TextInput; index: number }[] = [];
       const images: { input: ImageInput; index: number }[] = [];
       inputs.forEach((input, index) => {
         if (isImage(input)) images.push({ input, index });
         else texts.push({ input, index });
       });
-      const sequences = await mapInSlices(texts, signal, ({ input, index }) => idsOf(input, index));
+      const sequences = await mapInSlices(texts, signal, ({ input, index }) => {
+        const ids = idsOf(input, index);
+        if (ids.length <= limit) return { ids };
+        if (truncation === undefined) throw errors.contextTooLong(['inputs', index], ids.length, limit);
+        truncated += 1;
+        return { ids: cutBetween(ids, limit, { side: truncation.side, ...aroundOf(input, ids) }) };
+      });
       const vectors = new Float32Array(inputs.length * dimensions);
       const placeOf = (index: number) => vectors.subarray(index * dimensions, (index + 1) * dimensions);
       const indexOf = (at: number) => texts[at]?.index ?? 0;
@@ -136,7 +152,7 @@ function createEmbedding({ spec, tokenizer, batcher }: Encoder, imageEncoder?: I
       sequences.forEach(({ ids }, at) => {
         tokens[indexOf(at)] = ids.length;
       });
-      return { vectors, dimensions, tokens };
+      return { vectors, dimensions, tokens, truncated };
     },
   };
 }

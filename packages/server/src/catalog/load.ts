@@ -131,6 +131,9 @@ function checkRules(model: CatalogFile, options: RuleOptions, report: Report): v
     if (model[field] !== undefined) report([field], 'belongs into a version when versions are given');
   }
   if (model.truncation && !embedding) report(['truncation'], 'only embedding models can be truncated');
+  if (model.truncateInputs !== undefined && !embedding && model.modality !== 'rerank') {
+    report(['truncateInputs'], 'only inputs of embedding models and rerankers can be cut');
+  }
   const names = model.versions.map(({ version }) => version);
   if (!names.includes(model.recommended)) {
     report(['recommended'], `names no version of this model; there are: ${names.join(', ')}`);

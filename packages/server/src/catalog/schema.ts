@@ -1,5 +1,5 @@
 import { forEachPrice } from '@baobab/core/domain/measures.ts';
-import { MODALITIES } from '@baobab/core/domain/model.ts';
+import { MODALITIES, TRUNCATE_INPUTS } from '@baobab/core/domain/model.ts';
 import { FILE_NAME, fileName } from '@baobab/core/engine/driver.ts';
 import { type Static, type TSchema, Type } from 'typebox';
 import { patternInWords } from '../validation/expectation.ts';
@@ -77,6 +77,7 @@ export const CatalogFile = Type.Object(
     maxOutputTokens: nullable(Type.Integer({ minimum: 1 })),
     dimensions: nullable(Type.Integer({ minimum: 1 })),
     truncation: Type.Boolean({ default: false }),
+    truncateInputs: Type.Optional(Type.Enum([...TRUNCATE_INPUTS])),
     starter: Type.Boolean({ default: false }),
     specialist: Type.Optional(Type.Boolean()),
     capabilities: Type.Object(

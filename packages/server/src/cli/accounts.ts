@@ -57,6 +57,10 @@ export const accountsCommand: Command = {
       '--dialect openai|specification',
       'openai: as OpenAI answers where the specification differs; default: specification',
     ],
+    [
+      '--truncate-inputs end|start|none',
+      'cut this side of inputs of embeddings and rerank that are too long; default: as the catalog says, else none',
+    ],
     ['--aliases LIST', 'names of models for this account, such as gpt-4o-mini=qwen/qwen3-8b; replaces its list'],
     ['--json', 'print JSON'],
   ],

@@ -91,6 +91,10 @@ export const keysCommand: Command = {
       '--dialect openai|specification',
       "openai: as OpenAI answers where the specification differs; none: the account's",
     ],
+    [
+      '--truncate-inputs end|start|none',
+      "cut this side of inputs of embeddings and rerank that are too long; default: the account's",
+    ],
     ['--expires TIME', 'such as 2027-01-31 or 2027-01-31T12:00:00Z; default: never'],
     ['--json', 'print JSON'],
   ],

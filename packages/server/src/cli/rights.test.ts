@@ -16,6 +16,9 @@ it('reads the given rights and leaves the others undefined', () => {
   });
   expect(rightsFrom({ priority: 'low' }).priority).toBe('low');
   expect(() => rightsFrom({ priority: 'high' })).toThrow('--priority must be interactive or low');
+  const truncateInputs = (given: string) => rightsFrom({ 'truncate-inputs': given }).truncateInputs;
+  expect(['start', 'none', 'default'].map(truncateInputs)).toEqual(['start', 'none', null]);
+  expect(() => truncateInputs('yes')).toThrow('--truncate-inputs must be start, end, none or default');
   expect(rightsFrom({ expires: '2030-01-02' }).expiresAt).toBe(Date.UTC(2030, 0, 2));
 });
 

@@ -1,4 +1,4 @@
-import { MODALITIES, type ModelAlias } from '@baobab/core/domain/model.ts';
+import { MODALITIES, type ModelAlias, TRUNCATE_INPUTS, type TruncateInputs } from '@baobab/core/domain/model.ts';
 import { usdText } from '@baobab/core/domain/money.ts';
 import {
   type Account,
@@ -36,6 +36,7 @@ type Read<T> = (name: string, text: string | undefined) => T;
 
 /** Removes a limit. */
 const NONE = 'none';
+const DEFAULT = 'default';
 
 const orNull =
   <T>(read: Read<T>): Read<T | null> =>
@@ -100,6 +101,14 @@ const dialectOption = orNull((name, given): Dialect | undefined => {
   return dialect;
 });
 
+/** `none` refuses, and `default` leaves it to the account or the model. */
+function truncateOption(name: string, given: string | undefined): TruncateInputs | null | undefined {
+  if (given === undefined) return undefined;
+  const side = TRUNCATE_INPUTS.find((each) => each === given);
+  if (side === undefined && given !== DEFAULT) throw new UsageError(`--${name} must be start, end, none or default`);
+  return side ?? null;
+}
+
 /** For each option the field that it sets, and how its text is read. */
 const LIMITS = {
   rpm: ['rpm', limit],
@@ -115,6 +124,7 @@ const ACCOUNT = {
   'file-retention-days': ['fileRetentionDays', limit],
   aliases: ['aliases', aliasesOption],
   dialect: ['dialect', dialectOption],
+  'truncate-inputs': ['truncateInputs', truncateOption],
 } as const satisfies Table<AccountSettings>;
 const KEY = {
   ...LIMITS,
@@ -124,6 +134,7 @@ const KEY = {
   addresses: ['allowedAddresses', namesOrAll],
   priority: ['priority', priorityOption],
   dialect: ['dialect', dialectOption],
+  'truncate-inputs': ['truncateInputs', truncateOption],
   expires: ['expiresAt', timeOption],
 } as const satisfies Table<KeyRights>;
 
@@ -167,7 +178,10 @@ function ratesText({ rpm, tpm }: Record<'rpm' | 'tpm', AppliedLimit>, owner: 'ke
   return [...text(rpm, 'rpm'), ...text(tpm, 'tpm')];
 }
 
-const dialectText = ({ dialect }: Pick<Account, 'dialect'>) => (dialect === null ? [] : [`dialect ${dialect}`]);
+const answersText = ({ dialect, truncateInputs }: Pick<Account, 'dialect' | 'truncateInputs'>) => [
+  ...(dialect === null ? [] : [`dialect ${dialect}`]),
+  ...(truncateInputs === null ? [] : [`truncates ${truncateInputs}`]),
+];
 
 /** The limits that hold for a key, such as `60 rpm, default tpm, 25 USD/month (account)`. */
 export function keyLimitsText(key: ApiKey, account: AccountLimits, { defaults }: LimitRules): string {
@@ -178,7 +192,7 @@ export function keyLimitsText(key: ApiKey, account: AccountLimits, { defaults }:
     ...limitText(concurrency, 'at a time', 'key'),
     ...limitText(appliedBudget(limited), 'USD/month', 'key'),
     ...(key.priority === 'interactive' ? [] : [`${key.priority} priority`]),
-    ...dialectText(key),
+    ...answersText(key),
     ...(key.allowedRegions.length === 0 ? [] : [`in ${key.allowedRegions.join(',')}`]),
     ...(key.allowedAddresses.length === 0 ? [] : [`from ${key.allowedAddresses.join(',')}`]),
   ].join(', ');
@@ -186,7 +200,7 @@ export function keyLimitsText(key: ApiKey, account: AccountLimits, { defaults }:
 
 /** The totals of an account, and `default` where each of its keys has the limits of the deployment. */
 export function accountLimitsText(
-  account: AccountLimits & Pick<Account, 'weight' | 'dialect'>,
+  account: AccountLimits & Pick<Account, 'weight' | 'dialect' | 'truncateInputs'>,
   { defaults }: LimitRules,
 ): string {
   const limited = { key: NO_LIMITS, account };
@@ -196,7 +210,7 @@ export function accountLimitsText(
     ...limitText(concurrency, 'at a time', 'account'),
     ...limitText(appliedBudget(limited), 'USD/month', 'account'),
     ...(account.weight === 1 ? [] : [`weight ${account.weight}`]),
-    ...dialectText(account),
+    ...answersText(account),
   ].join(', ');
 }
 

@@ -74,6 +74,7 @@ const OPTION_NAMES: Readonly<Record<string, string>> = {
   fileRetentionDays: '--file-retention-days',
   aliases: '--aliases',
   dialect: '--dialect',
+  truncateInputs: '--truncate-inputs',
   allowedModels: '--models',
   allowedRegions: '--regions',
   allowedAddresses: '--addresses',

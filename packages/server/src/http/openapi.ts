@@ -65,6 +65,7 @@ const HEADERS = {
   'x-ratelimit-remaining-tokens': whole('Tokens left'),
   'x-ratelimit-reset-tokens': text('Time until all tokens are available again, such as `0.25s`'),
   'X-Served-Model': text('Slug and version of the model that answered, also for an alias'),
+  'X-Truncated-Inputs': whole('How many inputs or documents were cut, if the request or a setting asks for that'),
   'Service-Deprecated': text('Time of removal in ISO 8601, on answers of a deprecated model'),
   'x-budget-warning': text('How much of a monthly budget is spent, once most of it is'),
   'Retry-After': whole('Seconds until the same request can succeed, if known'),
@@ -112,6 +113,10 @@ function runsModel({ config, schema }: Documented): boolean {
   return isInference(config?.operation) && namesModel;
 }
 
+/** Its body has the fields that ask for cut inputs. */
+const mayTruncate = ({ schema }: Documented): boolean =>
+  Object.hasOwn((schema?.body as { properties?: object })?.properties ?? {}, 'truncate_prompt_tokens');
+
 function headersOf(status: string, route: Documented): HeaderName[] {
   return [
     'X-Request-ID',
@@ -120,6 +125,7 @@ function headersOf(status: string, route: Documented): HeaderName[] {
     ...(runsModel(route) && status === '200'
       ? (['X-Served-Model', 'Service-Deprecated', 'x-budget-warning'] as const)
       : []),
+    ...(mayTruncate(route) && status === '200' ? (['X-Truncated-Inputs'] as const) : []),
     ...(status === '429' || status === '503' ? (['Retry-After'] as const) : []),
     ...(status === '409' || status === '429' || status === '503' ? (['x-should-retry'] as const) : []),
   ];

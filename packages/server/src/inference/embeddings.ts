@@ -1,12 +1,19 @@
 import { MAX_IMAGE_TOKENS, UNKNOWN_IMAGE_TOKENS } from '@baobab/core/domain/image.ts';
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
-import { isHopelesslyLong, mostInputTokens, mostTokens, reservedTokens } from '@baobab/core/domain/text-size.ts';
-import type { EmbeddingInput, EmbeddingResult, ImageInput } from '@baobab/core/engine/engine.ts';
+import {
+  isHopelesslyLong,
+  mostInputTokens,
+  mostTokens,
+  reservedTokens,
+  worthTokenizing,
+} from '@baobab/core/domain/text-size.ts';
+import type { EmbeddingInput, EmbeddingResult, ImageInput, Truncation } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { fieldText } from '@baobab/core/errors/fields.ts';
 import type { InferenceCall } from './call.ts';
 import { type CheckedImage, checkVision, type ImageReference, type ImagesService } from './inputs/images.ts';
 import type { Bounds, InferenceService } from './pipeline.ts';
+import { type AskedTruncation, truncationFor } from './truncation.ts';
 
 const MAX_EMBEDDING_INPUTS = 2048;
 
@@ -19,6 +26,7 @@ export interface EmbeddingCommand {
   model: string;
   inputs: readonly CommandInput[];
   dimensions: number | undefined;
+  truncation?: AskedTruncation;
 }
 
 export interface EmbeddingsService {
@@ -33,12 +41,12 @@ export interface EmbeddingsService {
   ): Promise<{ answer: Answer | Promise<Answer> }>;
 }
 
-/** With the two special tokens that most encoders add. No input uses more than the context. */
-const reservedInputTokens = (input: Exclude<CommandInput, ImageReference>, contextLength: number): number =>
-  Math.min(typeof input === 'string' ? reservedTokens(input) + 2 : input.length, contextLength);
+/** With the two special tokens that most encoders add. No input uses more than the limit: the context, or where it is cut. */
+const reservedInputTokens = (input: Exclude<CommandInput, ImageReference>, limit: number): number =>
+  Math.min(typeof input === 'string' ? reservedTokens(input) + 2 : input.length, limit);
 
-const mostTokensOf = (input: Exclude<CommandInput, ImageReference>, contextLength: number): number =>
-  mostInputTokens(typeof input === 'string' ? mostTokens(input) : input.length, contextLength);
+const mostTokensOf = (input: Exclude<CommandInput, ImageReference>, limit: number): number =>
+  mostInputTokens(typeof input === 'string' ? mostTokens(input) : input.length, limit);
 
 /** Engines add tokens of their own and report exact numbers; inputs this far above the limit are not sent to them. */
 const HOPELESS_EXCESS = 2;
@@ -55,6 +63,10 @@ function refuseTooLong(inputs: EmbeddingCommand['inputs'], contextLength: number
     }
   });
 }
+
+/** An engine counts those that are shortened here too, unless they are little but white space. */
+const worthReading = (inputs: EmbeddingCommand['inputs'], { side }: Truncation, contextLength: number) =>
+  inputs.map((input) => (typeof input === 'string' ? worthTokenizing(input, contextLength, side) : input));
 
 function checkDimensions({ slug, truncation, dimensions: full }: ModelEntry, wanted: number | undefined): void {
   if (wanted === undefined) return;
@@ -85,19 +97,23 @@ export interface EmbeddingsDependencies {
 
 export function createEmbeddings({ inference, images }: EmbeddingsDependencies): EmbeddingsService {
   return {
-    embed(call, { model, inputs, dimensions }, write) {
+    embed(call, { model, inputs: sent, dimensions, truncation: asked }, write) {
+      let inputs = sent;
+      let truncation: Truncation | undefined;
+      let shortened = 0;
       let checked: readonly CheckedImage[] = [];
       let loaded: readonly ImageInput[] = [];
 
       const boundsOf = ({ contextLength }: ModelEntry): Bounds => {
+        const limit = Math.min(truncation?.maxTokens ?? contextLength, contextLength);
         let tokens = 0;
         let promptTokens = 0;
         let images = 0;
         for (const input of inputs) {
           if (isImage(input)) images += 1;
           else {
-            tokens += reservedInputTokens(input, contextLength);
-            promptTokens += mostTokensOf(input, contextLength);
+            tokens += reservedInputTokens(input, limit);
+            promptTokens += mostTokensOf(input, limit);
           }
         }
         if (checked.length === 0) tokens += images * UNKNOWN_IMAGE_TOKENS;
@@ -120,7 +136,10 @@ export function createEmbeddings({ inference, images }: EmbeddingsDependencies):
         bound({ entry }) {
           if (inputs.length > MAX_EMBEDDING_INPUTS)
             throw errors.tooManyInputs(['inputs'], inputs.length, MAX_EMBEDDING_INPUTS);
-          refuseTooLong(inputs, entry.contextLength);
+          truncation = truncationFor(call, entry, asked);
+          if (truncation === undefined) refuseTooLong(inputs, entry.contextLength);
+          else inputs = worthReading(sent, truncation, entry.contextLength);
+          shortened = inputs.filter((input, index) => input !== sent[index]).length;
           checkDimensions(entry, dimensions);
           checkVision(entry, inputs.filter(isImage));
           return boundsOf(entry);
@@ -133,7 +152,9 @@ export function createEmbeddings({ inference, images }: EmbeddingsDependencies):
 
         async run(session) {
           const embedding = session.capability('embedding');
-          const result = await embedding.embed({ inputs: withImages(inputs, loaded), dimensions }, session.context);
+          const request = { inputs: withImages(inputs, loaded), dimensions, truncation };
+          const result = await embedding.embed(request, session.context);
+          if (truncation !== undefined) call.observer?.truncated?.(Math.max(result.truncated ?? 0, shortened));
           const tokens = result.tokens.reduce((sum, count) => sum + count, 0);
           const settled = session.settle({ promptTokens: tokens }, { region: result.servedRegion });
           const answer = write(result, session.billed?.promptTokens ?? tokens);

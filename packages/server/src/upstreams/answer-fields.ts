@@ -14,6 +14,10 @@ export const sizeOf = (value: unknown): number | undefined =>
 export const countOf = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 
+/** How many inputs were cut, as another Baobab says. */
+export const truncatedIn = (headers: Readonly<Record<string, string>>): number | undefined =>
+  countOf(Number(headers['x-truncated-inputs'] ?? Number.NaN));
+
 export interface Embedded {
   vectors: Float32Array[];
   /** Tokens of all inputs together; undefined if the upstream does not report them. */

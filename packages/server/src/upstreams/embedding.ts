@@ -1,24 +1,31 @@
+import { mayBeCut } from '@baobab/core/domain/text-size.ts';
 import type {
   CallContext,
   EmbeddingCapability,
+  EmbeddingInput,
   EmbeddingRequest,
   EmbeddingResult,
+  Truncation,
 } from '@baobab/core/engine/engine.ts';
+import { cutTokens, tokenLimit } from '@baobab/core/engine/truncation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
-import type { Embedded } from './answer-fields.ts';
+import { type Embedded, truncatedIn } from './answer-fields.ts';
+import type { Cut } from './dialects/dialect.ts';
 import { malformedAnswer, type UpstreamFailure } from './failure/failure.ts';
 import type { Route } from './routing/router.ts';
 import type { Upstream } from './routing/upstream.ts';
 import type { UpstreamCall } from './routing/upstream-call.ts';
 import {
   callWithSlice,
+  cutsTooLong,
   divideTokens,
   halve,
   type InputSlice,
   mostTokensOf,
   possibleTokens,
   runSplit,
+  sendCut,
 } from './split-inputs.ts';
 import { countAtUpstream } from './token-counts.ts';
 
@@ -32,28 +39,41 @@ export interface RemoteEmbedding extends EmbeddingCapability {
 type Slice = InputSlice<EmbeddingRequest['inputs'][number]>;
 
 export function createRemoteEmbedding(route: Route): RemoteEmbedding {
-  const embedSlice = (slice: Slice, call: UpstreamCall): Promise<Embedded | undefined> => {
+  const embedSlice = (slice: Slice, call: UpstreamCall, cut: Cut, limit: number) => {
     const { start, items } = slice;
+    const { dialect } = call.upstream;
     const field = items.length === 1 ? ['inputs', start] : ['inputs'];
+    const send = async (extra?: object) => {
+      const answer = await call.fetchJson({ ...requestFor(items, call.upstream, field, extra), field });
+      const embedded = dialect.readEmbeddings(answer, items.length);
+      if (embedded === undefined) throw call.malformed('the answer lacks the vectors that were asked for');
+      const tokens = possibleTokens(embedded.tokens, call, {
+        surely: fewestOfMost(items, limit),
+        most: () => mostTokensOf(items, limit),
+      });
+      return { ...embedded, tokens, truncated: truncatedIn(answer.headers) };
+    };
+    const count = async () => (await sizesAt(call, items))?.filter((size) => size > limit).length;
+    const isCut = items.some((item) => typeof item === 'string' && mayBeCut(item, limit));
     return callWithSlice({
       slice,
       call,
-      async send() {
-        const answer = await call.fetchJson({ ...requestFor(items, call.upstream, field), field });
-        const embedded = call.upstream.dialect.readEmbeddings(answer, items.length);
-        if (embedded === undefined) throw call.malformed('the answer lacks the vectors that were asked for');
-        const tokens = possibleTokens(embedded.tokens, call, {
-          surely: fewestOfMost(items, route.contextLength),
-          most: () => mostTokensOf(items, route.contextLength),
-        });
-        return { ...embedded, tokens };
-      },
-      findTooLong: (failure) => findTooLongInput(slice, call, failure, route.contextLength),
+      send: () => (cut.truncation && isCut ? sendCut({ call, cut, items: items.length, send, count }) : send()),
+      findTooLong: cutsTooLong(call.upstream, cut)
+        ? undefined
+        : (failure) => findTooLongInput(slice, call, failure, route.contextLength),
     });
   };
 
   return {
-    async embed({ inputs, dimensions }, context) {
+    async embed({ inputs: sent, dimensions, truncation }, context) {
+      const limit = tokenLimit(truncation ?? { side: 'end' }, route.contextLength);
+      const cut = {
+        truncation: truncation && { ...truncation, maxTokens: limit < route.contextLength ? limit : undefined },
+      };
+      // Not all upstreams can, and those that can differ in how.
+      const inputs = truncation === undefined ? sent : sent.map((input) => withIdsCut(input, limit, truncation));
+      let truncated = inputs.filter((input, index) => input !== sent[index]).length;
       const tokens = new Array<number>(inputs.length);
       let vectors: Float32Array = new Float32Array(0);
       let kept = 0;
@@ -76,31 +96,42 @@ export function createRemoteEmbedding(route: Route): RemoteEmbedding {
             throw malformedAnswer('a vector has parts that are not numbers', route.slug).apiError;
           }
         }
-        divideTokens(embedded.tokens, slice, { tokens, contextLength: route.contextLength });
+        divideTokens(embedded.tokens, slice, { tokens, limit });
       };
 
       await runSplit(inputs, route.maxInputsPerCall(), context, async (slice, sliceContext) => {
-        const [embedded, upstream] = await route.run(sliceContext, (call) => embedSlice(slice, call));
+        const [embedded, upstream] = await route.run(sliceContext, (call) => embedSlice(slice, call, cut, limit));
         if (embedded === undefined) return halve(slice, upstream.learned.maxInputsPerCall);
         store(slice, embedded);
+        truncated += embedded.truncated ?? 0;
         servedRegion = upstream.region;
         return [];
       });
-      return { vectors, dimensions: kept, tokens, servedRegion };
+      return { vectors, dimensions: kept, tokens, truncated, servedRegion };
     },
   };
 }
 
 /** Without looking at the texts: no text can have fewer bytes than this. */
-const fewestOfMost = (items: Slice['items'], contextLength: number): number =>
-  items.reduce<number>((sum, item) => sum + Math.min(typeof item === 'string' ? item.length : 1, contextLength), 0);
+const fewestOfMost = (items: Slice['items'], limit: number): number =>
+  items.reduce<number>((sum, item) => sum + Math.min(typeof item === 'string' ? item.length : 1, limit), 0);
+
+const withIdsCut = (input: EmbeddingInput, limit: number, { side }: Truncation): EmbeddingInput =>
+  Array.isArray(input) && input.length > limit ? [...cutTokens(Int32Array.from(input), limit, side)] : input;
 
 /** An image is sent alone. */
-function requestFor(inputs: Slice['items'], { dialect, model }: Upstream, field: FieldPath) {
+function requestFor(inputs: Slice['items'], { dialect, model }: Upstream, field: FieldPath, extra?: object) {
   const [first] = inputs;
-  if (typeof first !== 'object' || !('url' in first)) return dialect.embeddingRequest(inputs, model);
+  if (typeof first !== 'object' || !('url' in first)) return dialect.embeddingRequest(inputs, model, extra);
   if (dialect.imageRequest !== undefined) return dialect.imageRequest(first, model);
   throw errors.unsupportedParameter(field, 'The server that runs this model does not embed images.');
+}
+
+/** The tokens of each input, as far as they are known. Undefined: the upstream cannot count them. */
+async function sizesAt(call: UpstreamCall, items: Slice['items']): Promise<number[] | undefined> {
+  const texts = items.map((item) => (typeof item === 'string' ? item : ''));
+  const counts = await countAtUpstream(call, texts, ['inputs']).catch(() => undefined);
+  return counts && items.map((item, i) => (Array.isArray(item) ? item.length : (counts[i] ?? 0)));
 }
 
 /** Counts the tokens of the inputs at the upstream, and returns an error that names the one that is too long. */
@@ -110,14 +141,12 @@ async function findTooLongInput(
   failure: UpstreamFailure,
   contextLength: number,
 ): Promise<Error | undefined> {
-  const texts = items.map((item) => (typeof item === 'string' ? item : ''));
-  const counts = await countAtUpstream(call, texts, ['inputs']).catch(() => undefined);
-  const sizes = items.map((item, i) => (Array.isArray(item) ? item.length : (counts?.[i] ?? 0)));
+  const sizes = (await sizesAt(call, items)) ?? items.map((item) => (Array.isArray(item) ? item.length : 0));
   const tooLong = sizes.findIndex((size) => size > contextLength);
   if (tooLong !== -1) return errors.contextTooLong(['inputs', start + tooLong], sizes[tooLong] ?? 0, contextLength);
   // TEI does not count a text that has too many characters.
   const maxCharacters = Number(/less than (\d+) characters/.exec(failure.detail)?.[1] ?? Infinity);
-  const at = texts.findIndex((text) => text.length >= maxCharacters);
+  const at = items.findIndex((item) => typeof item === 'string' && item.length >= maxCharacters);
   return at === -1 ? undefined : failure.apiError.mapFields(() => ['inputs', start + at]);
 }
 

@@ -1,14 +1,24 @@
-import { mostRankTokens } from '@baobab/core/domain/text-size.ts';
+import { mayBeCut, mostRankTokens } from '@baobab/core/domain/text-size.ts';
 import type { CallContext, RerankCapability, RerankRequest, RerankResult } from '@baobab/core/engine/engine.ts';
+import { tokenLimit } from '@baobab/core/engine/truncation.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
-import { countOf } from './answer-fields.ts';
+import { countOf, truncatedIn } from './answer-fields.ts';
 import type { JsonAnswer } from './dialects/dialect.ts';
 import { UpstreamFailure } from './failure/failure.ts';
 import type { Route } from './routing/router.ts';
 import type { Learned } from './routing/upstream.ts';
 import type { UpstreamCall } from './routing/upstream-call.ts';
-import { callWithSlice, halve, type InputSlice, possibleTokens, runSplit } from './split-inputs.ts';
-import { billedTokensAtLeast } from './token-counts.ts';
+import {
+  callWithSlice,
+  cutsTooLong,
+  halve,
+  type InputSlice,
+  isTooLong,
+  possibleTokens,
+  runSplit,
+  sendCut,
+} from './split-inputs.ts';
+import { billedTokensAtLeast, countAtUpstream } from './token-counts.ts';
 
 export interface RemoteRerankResult extends RerankResult {
   servedRegion: string | undefined;
@@ -20,19 +30,20 @@ export interface RemoteRerank extends RerankCapability {
 /** The shortest document. */
 const FULL_STOP = '.';
 
-const isTooLong = (error: unknown): boolean =>
-  error instanceof UpstreamFailure && error.apiError.code === 'context_length_exceeded';
-
 export function createRemoteRerank(route: Route): RemoteRerank {
-  const rank = async (request: RerankRequest, call: UpstreamCall, field: FieldPath): Promise<Ranked> => {
+  const rank = async (
+    request: RerankRequest,
+    call: UpstreamCall,
+    field: FieldPath,
+    extra?: object,
+  ): Promise<Ranked> => {
     const { dialect, model } = call.upstream;
-    const answer = await call.fetchJson({ ...dialect.rerankRequest(request, model), field });
+    const answer = await call.fetchJson({ ...dialect.rerankRequest(request, model, extra), field });
     const ranked = readRanking(answer, request.documents.length, call.upstream.learned);
     if (ranked === undefined) throw call.malformed('the answer lacks the scores that were asked for');
-    const { query, documents } = request;
     const tokens = possibleTokens(ranked.tokens, call, {
-      surely: documents.length,
-      most: () => mostRankTokens(query, documents, route.contextLength),
+      surely: request.documents.length,
+      most: () => mostRankTokens(request, route.contextLength),
     });
     return { ...ranked, tokens };
   };
@@ -49,21 +60,33 @@ export function createRemoteRerank(route: Route): RemoteRerank {
     }
   };
 
-  const rankSlice = (query: string, slice: InputSlice<string>, call: UpstreamCall): Promise<Ranked | undefined> => {
+  const rankSlice = (
+    whole: RerankRequest,
+    slice: InputSlice<string>,
+    call: UpstreamCall,
+  ): Promise<Ranked | undefined> => {
     const { start, items } = slice;
-    const request = { query, documents: items };
+    const request = { ...whole, documents: items };
+    const field = items.length === 1 ? ['documents', start] : ['documents'];
+    const send = (extra?: object) =>
+      items.length === 1 && extra === undefined ? rankOne(request, call, field) : rank(request, call, field, extra);
+    const count = () => countCut(request, call, route.contextLength);
     return callWithSlice({
       slice,
       call,
       send: () =>
-        items.length === 1 ? rankOne(request, call, ['documents', start]) : rank(request, call, ['documents']),
-      findTooLong: (failure) => errorOfLongest(query, slice, call, failure),
+        mayCut(request, route.contextLength)
+          ? sendCut({ call, cut: request, items: items.length, send, count })
+          : send(),
+      findTooLong: cutsTooLong(call.upstream, request)
+        ? undefined
+        : (failure) => errorOfLongest(whole, slice, call, failure),
     });
   };
 
   /** Sends the longest document alone: its error names it. If it fits, another one has more tokens, and smaller calls show which. */
   const errorOfLongest = async (
-    query: string,
+    request: RerankRequest,
     { start, items }: InputSlice<string>,
     call: UpstreamCall,
     failure: UpstreamFailure,
@@ -71,7 +94,7 @@ export function createRemoteRerank(route: Route): RemoteRerank {
     const longest = items.reduce((best, item, i) => (item.length > (items[best]?.length ?? 0) ? i : best), 0);
     const alone = { start: start + longest, items: items.slice(longest, longest + 1) };
     try {
-      await rankSlice(query, alone, call);
+      await rankSlice(request, alone, call);
       return undefined;
     } catch (error) {
       return error instanceof UpstreamFailure && error.kind === 'rejected' ? error : failure;
@@ -79,19 +102,30 @@ export function createRemoteRerank(route: Route): RemoteRerank {
   };
 
   return {
-    async rerank({ query, documents }, context) {
+    async rerank(given, context) {
+      const { query, documents, truncation } = given;
+      const { maxTokens } = truncation ?? {};
+      const most = maxTokens && Math.min(maxTokens, route.contextLength);
+      const request = { ...given, truncation: truncation && { ...truncation, maxTokens: most } };
       const scores = new Float32Array(documents.length);
       let tokens = 0;
+      let truncated = 0;
       let servedRegion: string | undefined;
       await runSplit(documents, route.maxInputsPerCall(), context, async (slice, sliceContext) => {
-        const [ranked, upstream] = await route.run(sliceContext, (call) => rankSlice(query, slice, call));
+        const [ranked, upstream] = await route.run(sliceContext, (call) => rankSlice(request, slice, call));
         if (ranked === undefined) return halve(slice, upstream.learned.maxInputsPerCall);
         scores.set(ranked.scores, slice.start);
-        tokens += ranked.tokens ?? estimate(query, slice.items);
+        tokens +=
+          ranked.tokens ??
+          Math.min(
+            estimate(query, slice.items),
+            mostRankTokens({ ...request, documents: slice.items }, route.contextLength),
+          );
+        truncated += ranked.truncated ?? 0;
         servedRegion = upstream.region;
         return [];
       });
-      return { scores, tokens, servedRegion };
+      return { scores, tokens, truncated, servedRegion };
     },
   };
 }
@@ -104,6 +138,34 @@ interface Ranked {
   scores: number[];
   /** Undefined if the upstream does not report them. */
   tokens: number | undefined;
+  truncated: number | undefined;
+}
+
+/** Of the pairs of the query and a document, how much is read. */
+const pairLimit = ({ truncation }: RerankRequest, contextLength: number): number =>
+  tokenLimit(truncation ?? { side: 'end' }, contextLength);
+
+/** Whether something is to be cut, and may be long enough for that. */
+function mayCut(request: RerankRequest, contextLength: number): boolean {
+  const { query, documents, truncation, maxDocumentTokens = Number.POSITIVE_INFINITY } = request;
+  if (truncation === undefined && maxDocumentTokens === Number.POSITIVE_INFINITY) return false;
+  const limit = truncation === undefined ? Number.POSITIVE_INFINITY : pairLimit(request, contextLength);
+  return documents.some((text) => mayBeCut(query + text, limit) || mayBeCut(text, maxDocumentTokens));
+}
+
+/** How many documents are cut with their query. Each text is counted with its special tokens, so it may be one too many. */
+async function countCut(
+  request: RerankRequest,
+  call: UpstreamCall,
+  contextLength: number,
+): Promise<number | undefined> {
+  const limit = pairLimit(request, contextLength);
+  const counts = await countAtUpstream(call, [request.query, ...request.documents], ['documents']).catch(
+    () => undefined,
+  );
+  if (counts === undefined) return undefined;
+  const [ofQuery = 0, ...ofDocuments] = counts;
+  return ofDocuments.filter((count) => ofQuery + count > limit).length;
 }
 
 /** TEI: `[{index, score}]`. The others: `{results: [{index, relevance_score}], usage}`. Undefined if a document has no score. */
@@ -124,7 +186,7 @@ function readRanking({ json, headers }: JsonAnswer, count: number, learned: Lear
   }
   if (scores.some(Number.isNaN)) return undefined;
   const tokens = usage?.total_tokens ?? usage?.prompt_tokens ?? Number(headers['x-compute-tokens']);
-  return { scores: probabilities(scores, learned), tokens: countOf(tokens) };
+  return { scores: probabilities(scores, learned), tokens: countOf(tokens), truncated: truncatedIn(headers) };
 }
 
 /** Turns logits into probabilities. An upstream that once gave a score outside 0–1 gives logits. */

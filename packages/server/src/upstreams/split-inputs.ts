@@ -2,7 +2,9 @@ import { MAX_IMAGE_TOKENS } from '@baobab/core/domain/image.ts';
 import { mostInputTokens, mostTokens } from '@baobab/core/domain/text-size.ts';
 import type { CallContext, EmbeddingInput } from '@baobab/core/engine/engine.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
 import { partOf } from '@baobab/core/runtime/work.ts';
+import type { Cut } from './dialects/dialect.ts';
 import { UpstreamFailure } from './failure/failure.ts';
 import type { Upstream } from './routing/upstream.ts';
 import type { UpstreamCall } from './routing/upstream-call.ts';
@@ -100,9 +102,61 @@ interface SliceCall<T extends EmbeddingInput, R> {
   slice: InputSlice<T>;
   call: UpstreamCall;
   send: () => Promise<R>;
-  /** Upstreams say that some input is too long, but not which one. Undefined: smaller calls are to show it. */
-  findTooLong: (failure: UpstreamFailure) => Promise<Error | undefined>;
+  /** Upstreams say that some input is too long, but not which one. Undefined: smaller calls are to show it, or to cut it. */
+  findTooLong: ((failure: UpstreamFailure) => Promise<Error | undefined>) | undefined;
 }
+
+export const isTooLong = (error: unknown): error is UpstreamFailure =>
+  error instanceof UpstreamFailure && error.apiError.code === 'context_length_exceeded';
+
+/** What one call has given. */
+interface Sent {
+  /** As the upstream says. */
+  truncated: number | undefined;
+}
+
+interface CutCall<R extends Sent> {
+  call: UpstreamCall;
+  cut: Cut;
+  items: number;
+  send(extra?: object): Promise<R>;
+  /** How many of the inputs have more tokens than are read. Undefined: the upstream cannot tell. */
+  count(): Promise<number | undefined>;
+}
+
+/** Sends inputs of which some may have to be cut, in a way that tells how many were. */
+export async function sendCut<R extends Sent>({ call, cut, items, send, count }: CutCall<R>): Promise<R> {
+  const { dialect } = call.upstream;
+  const fields = dialect.truncationFields(cut);
+  if (dialect.countsTruncated) return await send(fields);
+  const { truncation, maxDocumentTokens } = cut;
+  if (truncation?.maxTokens !== undefined || maxDocumentTokens !== undefined) {
+    if (fields === undefined) throw cannotCut(cut);
+    return { ...(await send(fields)), truncated: (await count()) ?? items };
+  }
+  // Most often all fit. An upstream that cannot cut refuses those that do not.
+  try {
+    return await send();
+  } catch (error) {
+    if (fields === undefined || !isTooLong(error)) throw error;
+    const truncated = items === 1 ? 1 : ((await count()) ?? 0);
+    if (truncated === 0) throw error;
+    return { ...(await send(fields)), truncated };
+  }
+}
+
+/** Whether inputs that are too long for the upstream are cut, and not refused. */
+export const cutsTooLong = ({ dialect }: Upstream, cut: Cut): boolean =>
+  cut.truncation !== undefined && dialect.truncationFields(cut) !== undefined;
+
+const cannotCut = ({ truncation, maxDocumentTokens }: Cut): ApiError =>
+  errors.unsupportedParameter(
+    maxDocumentTokens === undefined ? ['truncation', 'maxTokens'] : ['maxDocumentTokens'],
+    'The server that runs this model cannot cut inputs ' +
+      (truncation?.side === 'start'
+        ? 'at their start.'
+        : 'to a number of tokens. It may be able to cut them to its context.'),
+  );
 
 /** Sends a slice in one call. Returns undefined if its inputs are to be sent in smaller calls. */
 export async function callWithSlice<T extends EmbeddingInput, R>(options: SliceCall<T, R>): Promise<R | undefined> {
@@ -115,7 +169,8 @@ export async function callWithSlice<T extends EmbeddingInput, R>(options: SliceC
       learnInputLimit(call.upstream, error);
       return undefined;
     }
-    if (error.apiError.code !== 'context_length_exceeded') throw error;
+    if (!isTooLong(error)) throw error;
+    if (findTooLong === undefined) return undefined;
     const named = withPositionInRequest(error.apiError, slice.start) ?? (await findTooLong(error));
     if (named !== undefined) throw named;
     return undefined;
@@ -141,21 +196,21 @@ export function possibleTokens(
   return limit;
 }
 
-/** No upstream reads more tokens of these. */
-export const mostTokensOf = (items: readonly EmbeddingInput[], contextLength: number): number =>
+/** No upstream reads more tokens of these. `limit`: the context, or where inputs are cut. */
+export const mostTokensOf = (items: readonly EmbeddingInput[], limit: number): number =>
   items.reduce<number>((sum, item) => {
-    if (typeof item === 'string') return sum + mostInputTokens(mostTokens(item), contextLength);
-    return sum + ('url' in item ? MAX_IMAGE_TOKENS : mostInputTokens(item.length, contextLength));
+    if (typeof item === 'string') return sum + mostInputTokens(mostTokens(item), limit);
+    return sum + ('url' in item ? MAX_IMAGE_TOKENS : mostInputTokens(item.length, limit));
   }, 0);
 
 /** Upstreams report only the sum of tokens. It is divided by length, and the shares add up to it exactly. */
 export function divideTokens<T extends EmbeddingInput>(
   total: number | undefined,
   { start, items }: InputSlice<T>,
-  { tokens, contextLength }: { tokens: number[]; contextLength: number },
+  { tokens, limit }: { tokens: number[]; limit: number },
 ): void {
   if (total === undefined) {
-    for (const [i, item] of items.entries()) tokens[start + i] = Math.min(estimateOf(item), contextLength);
+    for (const [i, item] of items.entries()) tokens[start + i] = Math.min(estimateOf(item), limit);
     return;
   }
   const whole = items.reduce((sum, item) => sum + charactersOf(item), 0) || 1;

@@ -11,6 +11,7 @@ import {
   type Limits,
   limitsOf,
   limitsToWire,
+  TruncateField,
 } from '../keys/limit-fields.tsx';
 
 export interface AccountDraft {
@@ -20,6 +21,7 @@ export interface AccountDraft {
   zeroRetention: boolean;
   storePrompts: boolean;
   dialect: Account['dialect'];
+  truncate: Account['truncate_inputs'];
 }
 
 export const emptyDraft: AccountDraft = {
@@ -29,6 +31,7 @@ export const emptyDraft: AccountDraft = {
   zeroRetention: false,
   storePrompts: false,
   dialect: null,
+  truncate: null,
 };
 
 export const draftOf = (account: Account): AccountDraft => ({
@@ -38,15 +41,17 @@ export const draftOf = (account: Account): AccountDraft => ({
   zeroRetention: account.zero_retention,
   storePrompts: account.store_prompts,
   dialect: account.dialect,
+  truncate: account.truncate_inputs,
 });
 
-export const draftToWire = ({ limits, weight, retentionDays, zeroRetention, storePrompts, dialect }: AccountDraft) => ({
-  ...limitsToWire(limits),
-  weight: weight.trim() === '' ? 1 : Number(weight),
-  file_retention_days: retentionDays.trim() === '' ? null : Number(retentionDays),
-  zero_retention: zeroRetention,
-  store_prompts: storePrompts,
-  dialect,
+export const draftToWire = (draft: AccountDraft) => ({
+  ...limitsToWire(draft.limits),
+  weight: draft.weight.trim() === '' ? 1 : Number(draft.weight),
+  file_retention_days: draft.retentionDays.trim() === '' ? null : Number(draft.retentionDays),
+  zero_retention: draft.zeroRetention,
+  store_prompts: draft.storePrompts,
+  dialect: draft.dialect,
+  truncate_inputs: draft.truncate,
 });
 
 /** Those that show their errors, by their names in the API. */
@@ -88,6 +93,7 @@ export function AccountFields({ draft, onChange, error }: AccountFieldsProps) {
         onValue={(retentionDays) => onChange({ ...draft, retentionDays })}
       />
       <DialectField value={draft.dialect} onValue={(dialect) => onChange({ ...draft, dialect })} />
+      <TruncateField value={draft.truncate} onValue={(truncate) => onChange({ ...draft, truncate })} />
       <label class="check">
         <input
           type="checkbox"

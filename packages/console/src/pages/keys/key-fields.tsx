@@ -36,6 +36,7 @@ export const emptyDraft: KeyDraft = {
   ...emptyLimits,
   priority: 'interactive',
   dialect: null,
+  truncate: null,
   name: '',
   access: 'all',
   scopes: ['chat', 'models'],

@@ -47,18 +47,21 @@ export const limitsOf = (from: WireLimits): Limits => ({
 export interface KeyLimits extends Limits {
   priority: Key['priority'];
   dialect: Key['dialect'];
+  truncate: Key['truncate_inputs'];
 }
 
 export const keyLimitsOf = (key: Key): KeyLimits => ({
   ...limitsOf(key),
   priority: key.priority,
   dialect: key.dialect,
+  truncate: key.truncate_inputs,
 });
 
 export const keyLimitsToWire = (limits: KeyLimits) => ({
   ...limitsToWire(limits),
   priority: limits.priority,
   dialect: limits.dialect,
+  truncate_inputs: limits.truncate,
 });
 
 /** Their names in the API. */
@@ -135,7 +138,7 @@ export function LimitFields<L extends Limits>(props: LimitFieldsProps<L>) {
   );
 }
 
-export const KEY_LIMIT_FIELDS = [...LIMIT_FIELDS, 'priority', 'dialect'] as const;
+export const KEY_LIMIT_FIELDS = [...LIMIT_FIELDS, 'priority', 'dialect', 'truncate_inputs'] as const;
 
 const DIALECTS = ['specification', 'openai'] as const;
 
@@ -151,6 +154,27 @@ export function DialectField({ value, onValue }: { value: Key['dialect']; onValu
         onValue={(chosen) => onValue(DIALECTS.find((each) => each === chosen) ?? null)}
       />
       <span class="field-hint">{texts.keys.dialectHint}</span>
+    </div>
+  );
+}
+
+const SIDES = ['none', 'start', 'end'] as const;
+
+/** Of a key or an account. */
+export function TruncateField(props: {
+  value: Key['truncate_inputs'];
+  onValue: (value: Key['truncate_inputs']) => void;
+}) {
+  return (
+    <div class="field">
+      <span class="field-label">{texts.keys.truncate}</span>
+      <Segments
+        label={texts.keys.truncate}
+        options={optionsOf(texts.keys.truncates)}
+        value={props.value ?? 'inherited'}
+        onValue={(chosen) => props.onValue(SIDES.find((each) => each === chosen) ?? null)}
+      />
+      <span class="field-hint">{texts.keys.truncateHint}</span>
     </div>
   );
 }
@@ -171,6 +195,7 @@ export function KeyLimitFields(props: LimitFieldsProps<KeyLimits>) {
         <span class={problem === undefined ? 'field-hint' : 'field-error'}>{problem ?? texts.keys.priorityHint}</span>
       </div>
       <DialectField value={limits.dialect} onValue={(dialect) => onChange({ ...limits, dialect })} />
+      <TruncateField value={limits.truncate} onValue={(truncate) => onChange({ ...limits, truncate })} />
       <LimitFields {...props} />
     </>
   );

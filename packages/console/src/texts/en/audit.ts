@@ -47,6 +47,7 @@ export const audit = {
     monthly_budget_usd: 'Monthly budget',
     weight: 'Weight',
     dialect: 'Dialect',
+    truncate_inputs: 'Inputs that are too long',
     priority: 'Priority',
     expires_at: 'Expires',
     revoked_at: 'Revoked',

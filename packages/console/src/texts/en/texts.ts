@@ -359,6 +359,10 @@ export const texts = {
     dialects: { inherited: 'Default', specification: 'Specification', openai: 'OpenAI' },
     dialectHint:
       'For typed clients of OpenAI: times of files in Unix seconds, and status 400 where it is 422 otherwise. By default a key has the dialect of its account, and an account that of the specification.',
+    truncate: 'Inputs that are too long',
+    truncates: { inherited: 'Default', none: 'Refuse', end: 'Cut the end', start: 'Cut the start' },
+    truncateHint:
+      'Of embeddings and reranking, for programs that cannot ask to cut them. By default a key does as its account, and an account as the model, which refuses them unless the catalog says otherwise.',
     priority: 'Priority',
     priorities: { interactive: 'Interactive', low: 'Low' },
     priorityHint: 'Requests of a key with low priority give way to others while there is too much to do.',

@@ -61,15 +61,16 @@ export function createEngineCalls(model: EngineModel, channel: FrameChannel<From
   async function unary(call: Exclude<CallBody, { method: 'generate' }>, body: Uint8Array, context: CallContext) {
     switch (call.method) {
       case 'embed': {
-        const { inputs: sent, byteLengths } = call;
+        const { method: _, inputs: sent, byteLengths, ...options } = call;
         const inputs = sent === null ? unpackTexts(byteLengths, body) : joinImages({ inputs: sent, byteLengths, body });
-        const result = await supported(model.embedding).embed({ inputs, dimensions: call.dimensions }, context);
-        return { value: { dimensions: result.dimensions, tokens: result.tokens }, body: bytesOf(result.vectors) };
+        const { vectors, ...value } = await supported(model.embedding).embed({ ...options, inputs }, context);
+        return { value, body: bytesOf(vectors) };
       }
       case 'rerank': {
-        const [query = '', ...documents] = unpackTexts(call.byteLengths, body);
-        const result = await supported(model.rerank).rerank({ query, documents }, context);
-        return { value: { tokens: result.tokens }, body: bytesOf(result.scores) };
+        const { method: _, byteLengths, ...options } = call;
+        const [query = '', ...documents] = unpackTexts(byteLengths, body);
+        const { scores, ...value } = await supported(model.rerank).rerank({ ...options, query, documents }, context);
+        return { value, body: bytesOf(scores) };
       }
       case 'transcribe': {
         const { method: _, ...options } = call;

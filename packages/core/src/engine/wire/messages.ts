@@ -2,7 +2,16 @@ import { ApiError } from '../../errors/api-error.ts';
 import type { Field, FieldText } from '../../errors/fields.ts';
 import type { ErrorCode } from '../../errors/kinds.ts';
 import type { LoadSpec } from '../driver.ts';
-import type { CallContext, ChatEvent, ChatRequest, ComputeDevice, TextInput, TokenUsage } from '../engine.ts';
+import type {
+  CallContext,
+  ChatEvent,
+  ChatRequest,
+  ComputeDevice,
+  EmbeddingRequest,
+  RerankRequest,
+  TextInput,
+  TokenUsage,
+} from '../engine.ts';
 import type { WireImage } from './image-urls.ts';
 import type { LongText } from './long-texts.ts';
 
@@ -21,14 +30,13 @@ export type CallBody =
    * Texts are the body, cut by their byte lengths. A request with token ids or images travels in the header, but for the data URLs of its
    * images, which are the body then.
    */
-  | {
+  | ({
       method: 'embed';
       inputs: readonly (TextInput | WireImage)[] | null;
       byteLengths: readonly number[];
-      dimensions?: number | undefined;
-    }
+    } & Omit<EmbeddingRequest, 'inputs'>)
   /** The first text is the query. */
-  | { method: 'rerank'; byteLengths: readonly number[] }
+  | ({ method: 'rerank'; byteLengths: readonly number[] } & Omit<RerankRequest, 'query' | 'documents'>)
   /** Long texts of the prompt are the body. */
   | { method: 'generate'; request: WireChatRequest; longTexts: readonly LongText[]; credit: number }
   /** The samples are the body. */

@@ -202,11 +202,11 @@ export function createEngineMethods(calls: PendingCalls): EngineMethods {
   }
 
   return {
-    async embed({ inputs, dimensions }, context, bufferFor) {
+    async embed({ inputs, ...options }, context, bufferFor) {
       const sent = inputs.every((input) => typeof input === 'string')
         ? { inputs: null, ...packTexts(inputs) }
         : await splitImages(inputs);
-      const call: CallBody = { method: 'embed', inputs: sent.inputs, byteLengths: sent.byteLengths, dimensions };
+      const call: CallBody = { method: 'embed', inputs: sent.inputs, byteLengths: sent.byteLengths, ...options };
       const { value, body } = await calls.request(call, context, {
         payload: sent.body,
         bufferFor: bufferFor && ((header) => bytesOf(bufferFor((header as EmbeddingResult).dimensions))),
@@ -214,9 +214,9 @@ export function createEngineMethods(calls: PendingCalls): EngineMethods {
       return { ...(value as Omit<EmbeddingResult, 'vectors'>), vectors: floatsOf(body) };
     },
 
-    async rerank({ query, documents }, context) {
+    async rerank({ query, documents, ...options }, context) {
       const { byteLengths, body: payload } = packTexts([query, ...documents]);
-      const { value, body } = await calls.request({ method: 'rerank', byteLengths }, context, { payload });
+      const { value, body } = await calls.request({ method: 'rerank', byteLengths, ...options }, context, { payload });
       return { ...(value as Omit<RerankResult, 'scores'>), scores: floatsOf(body) };
     },
 

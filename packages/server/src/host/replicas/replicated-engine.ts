@@ -9,6 +9,7 @@ import type {
   EngineModel,
   GenerationSink,
   RerankCapability,
+  RerankRequest,
   TextTokenizer,
   TokenUsage,
   TranscriptionCapability,
@@ -109,7 +110,8 @@ export class ReplicatedEngine implements EngineModel {
         );
         const tokens = parts.flatMap((part) => part.tokens);
         metrics.tokens(name, { input: tokens.reduce((sum, count) => sum + count, 0), output: 0 });
-        return { vectors: vectors ?? new Float32Array(0), dimensions: parts[0]?.dimensions ?? 0, tokens };
+        const dimensions = parts[0]?.dimensions ?? 0;
+        return { vectors: vectors ?? new Float32Array(0), dimensions, tokens, truncated: truncatedIn(parts) };
       },
     };
   }
@@ -117,24 +119,25 @@ export class ReplicatedEngine implements EngineModel {
   #rerank(): RerankCapability {
     const { name, metrics } = this.#options;
     return {
-      rerank: async ({ query, documents }, context) => {
+      rerank: async (request, context) => {
+        const { documents } = request;
         const scores = new Float32Array(documents.length);
         const parts = await this.#runChunks(documents, context, async (replica, { start, end }, own) => {
-          const part = await replica.rerank({ query, documents: documents.slice(start, end) }, own);
+          const part = await replica.rerank({ ...request, documents: documents.slice(start, end) }, own);
           scores.set(part.scores, start);
           return part;
         });
         // A model that reads the query once for each call read it for each chunk; the client sent it once.
-        const repeated = parts.length > 1 ? await this.#queryTokens(query, context) : 0;
+        const repeated = parts.length > 1 ? await this.#queryTokens(request, context) : 0;
         const tokens = parts.reduce((sum, part) => sum + part.tokens - repeated, repeated);
         metrics.tokens(name, { input: tokens, output: 0 });
-        return { scores, tokens };
+        return { scores, tokens, truncated: truncatedIn(parts) };
       },
     };
   }
 
-  async #queryTokens(query: string, context: CallContext): Promise<number> {
-    const call = { query, documents: [] };
+  async #queryTokens(request: RerankRequest, context: CallContext): Promise<number> {
+    const call = { ...request, documents: [] };
     const answer = await this.#run(context, { weight: LIGHT_WEIGHT }, (replica) => replica.rerank(call, context));
     return answer.tokens;
   }
@@ -232,6 +235,9 @@ export class ReplicatedEngine implements EngineModel {
     }
   }
 }
+
+const truncatedIn = (parts: readonly { truncated?: number | undefined }[]): number =>
+  parts.reduce((sum, { truncated = 0 }) => sum + truncated, 0);
 
 /** Whatever its catalog entry says, a model that runs here takes only what its engine can read. Nothing is fetched for it. */
 export function checkInputs(inputs: readonly EmbeddingInput[], { images }: { images: boolean }): void {

@@ -9,6 +9,7 @@ const METHODS = 'GET, POST, DELETE';
 /** What pages may read of an answer besides its body. */
 const EXPOSED = [
   ...['x-request-id', 'x-served-model', 'x-budget-warning', 'retry-after', 'idempotent-replayed', 'service-deprecated'],
+  'x-truncated-inputs',
   ...['requests', 'tokens'].flatMap((kind) =>
     ['limit', 'remaining', 'reset'].map((what) => `x-ratelimit-${what}-${kind}`),
   ),

@@ -23,7 +23,13 @@ declare module 'fastify' {
   }
 }
 
-const KEPT_HEADERS = ['content-type', 'x-served-model', 'service-deprecated', 'content-disposition'];
+const KEPT_HEADERS = [
+  'content-type',
+  'x-served-model',
+  'service-deprecated',
+  'content-disposition',
+  'x-truncated-inputs',
+];
 
 export const hashBody = (body: string): string => createHash('sha256').update(body).digest('hex');
 

@@ -87,6 +87,10 @@ class RecordedRequest implements InferenceObserver {
     setHeaders(this.#reply, facts);
   }
 
+  truncated(inputs: number): void {
+    this.#reply.header('x-truncated-inputs', inputs.toFixed(0));
+  }
+
   attempted(attempt: UpstreamAttempt): void {
     const { record } = this.#request;
     record.attempts ??= [];

@@ -40,6 +40,7 @@ function createLineTrace(requestId: string) {
   let used: Consumption = NOTHING_USED;
   let costNanoUsd = 0;
   let firstTokenMs: number | null = null;
+  let truncated: number | undefined;
   const attempts: UpstreamAttempt[] = [];
 
   const observer: InferenceObserver = {
@@ -51,6 +52,9 @@ function createLineTrace(requestId: string) {
       ({ slug: model, version, region, used, costNanoUsd } = bill);
       firstTokenMs = bill.firstTokenMs === null ? null : Math.round(bill.firstTokenMs);
     },
+    truncated(inputs) {
+      truncated = inputs;
+    },
     attempted(attempt) {
       if (attempts.length < MAX_ATTEMPTS) attempts.push(attempt);
     },
@@ -58,6 +62,7 @@ function createLineTrace(requestId: string) {
 
   return {
     observer,
+    truncated: () => truncated,
     entry(
       { endpoint }: Batch,
       { account, key }: Principal,
@@ -179,7 +184,7 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
               observer: trace.observer,
             });
             record(200, null);
-            return { status: 200, requestId, body };
+            return { status: 200, requestId, body, truncated: trace.truncated() };
           } catch (error) {
             if (abort.aborted) return undefined;
             const failure = toClientError(error);

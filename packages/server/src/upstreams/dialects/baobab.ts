@@ -23,6 +23,17 @@ export const baobab: Dialect = {
     countsEach: () => ({ stream_options: { include_usage: true, continuous_usage_stats: true } }),
   },
   constraintFields: (constraint) => ({ structured_outputs: vllmConstraint(constraint) }),
+  // Whatever its key or account there says.
+  embeddingRequest: (input, model, extra) => openai.embeddingRequest(input, model, { truncate: 'NONE', ...extra }),
+  rerankRequest: (request, model, extra) => openai.rerankRequest(request, model, { truncate: 'NONE', ...extra }),
+  truncationFields: ({ truncation, maxDocumentTokens }) => ({
+    ...(truncation && {
+      truncate_prompt_tokens: truncation.maxTokens,
+      truncate: truncation.side === 'end' ? 'END' : 'START',
+    }),
+    max_tokens_per_doc: maxDocumentTokens,
+  }),
+  countsTruncated: true,
   tokenizer: vllmTokenizer('/v1'),
   async countChat({ messages, tools }, model, ask) {
     const body = { model, input: messages.flatMap(toItems), tools: tools.map(toFunction) };

@@ -114,6 +114,9 @@ export const EXTRAS = [
 ] as const satisfies readonly (keyof ChatRequest)[];
 type ExtraName = (typeof EXTRAS)[number];
 
+/** What is cut. */
+export type Cut = Pick<RerankRequest, 'truncation' | 'maxDocumentTokens'>;
+
 /** All that is special about one kind of server. `openai.ts` has what most have in common. */
 export interface Dialect {
   /** For `models add`: what a server of this kind says about the model that is added. Undefined: the server is of another kind. */
@@ -148,15 +151,21 @@ export interface Dialect {
   /** Runs before a chat or a completion is sent. It rejects when that would be answered in part only. */
   readonly beforeChat: ((request: ChatRequest, context: BeforeChat) => Promise<void>) | undefined;
 
+  /** Fields with which it cuts the inputs of embeddings and rankings. Undefined: it cannot cut them so. */
+  truncationFields(cut: Cut): object | undefined;
+  /** Its answers tell how many it has cut. */
+  readonly countsTruncated: boolean;
+
   /** How many inputs it takes in one call, until it says less. */
   readonly inputsPerCall: number;
-  embeddingRequest(inputs: readonly EmbeddingInput[], model: string): JsonRequest;
+  /** `extra`: fields of `truncationFields`. */
+  embeddingRequest(inputs: readonly EmbeddingInput[], model: string, extra?: object): JsonRequest;
   /** Undefined: it takes no images. */
   readonly imageRequest: ((image: ImageInput, model: string) => JsonRequest) | undefined;
   /** Undefined if the answer is not what was asked for. */
   readEmbeddings(answer: JsonAnswer, count: number): Embedded | undefined;
 
-  rerankRequest(request: RerankRequest, model: string): JsonRequest;
+  rerankRequest(request: RerankRequest, model: string, extra?: object): JsonRequest;
   /** Its rerank scores are logits, not probabilities. */
   readonly givesRawScores: boolean;
 

@@ -17,11 +17,13 @@ export const ollama: Dialect = {
   reasoningFields: commonReasoning,
   offeredTools,
   beforeChat: refuseWhatIsCut,
-  embeddingRequest(input, model) {
+  truncationFields: ({ truncation }) =>
+    truncation?.side === 'end' && truncation.maxTokens === undefined ? { truncate: true } : undefined,
+  embeddingRequest(input, model, extra) {
     if (input.some((each) => typeof each !== 'string')) {
       throw errors.unsupportedParameter(['inputs'], 'This model takes text only, no token ids.');
     }
-    return { base: 'root', route: '/api/embed', body: JSON.stringify({ model, input, truncate: false }) };
+    return { base: 'root', route: '/api/embed', body: JSON.stringify({ model, input, truncate: false, ...extra }) };
   },
   imageRequest: undefined,
   readEmbeddings({ json }, count) {

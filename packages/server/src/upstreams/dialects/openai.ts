@@ -38,8 +38,10 @@ export const openai: Dialect = {
   offeredTools: (tools) => tools,
   toolChoice: wireToolChoice,
   beforeChat: undefined,
+  truncationFields: () => undefined,
+  countsTruncated: false,
   inputsPerCall: INPUTS_PER_CALL,
-  embeddingRequest: (input, model) => postEmbeddings({ model, input }),
+  embeddingRequest: (input, model, extra) => postEmbeddings({ model, input, ...extra }),
   /** In the form of Jina's API, which Baobab has too. */
   imageRequest: ({ url }, model) => postEmbeddings({ model, input: [{ image: url }] }),
   readEmbeddings({ json }, count) {
@@ -54,8 +56,8 @@ export const openai: Dialect = {
     const counted = fieldsOf(usage);
     return embeddingsOf(vectors, count, countOf(counted.prompt_tokens) ?? countOf(counted.total_tokens));
   },
-  rerankRequest({ query, documents }, model) {
-    const body = { model, query, documents, top_n: documents.length, return_documents: false };
+  rerankRequest({ query, documents }, model, extra) {
+    const body = { model, query, documents, top_n: documents.length, return_documents: false, ...extra };
     return { base: 'api', route: '/rerank', body: JSON.stringify(body) };
   },
   givesRawScores: false,

@@ -29,19 +29,24 @@ export const tei: Dialect = {
   health: { base: 'root', route: '/health' },
   listedNames: undefined,
   reasoningFields: commonReasoning,
+  /** To what the model reads at once. */
+  truncationFields: ({ truncation, maxDocumentTokens }) =>
+    truncation !== undefined && truncation.maxTokens === undefined && maxDocumentTokens === undefined
+      ? { truncate: true, truncation_direction: truncation.side === 'end' ? 'Right' : 'Left' }
+      : undefined,
   inputsPerCall: INPUTS_PER_CALL,
-  embeddingRequest: (inputs) => ({
+  embeddingRequest: (inputs, _model, extra) => ({
     base: 'root',
     route: '/embed',
-    body: JSON.stringify({ inputs, truncate: false, normalize: true }),
+    body: JSON.stringify({ inputs, truncate: false, normalize: true, ...extra }),
   }),
   imageRequest: undefined,
   readEmbeddings: ({ json, headers }, count) =>
     Array.isArray(json)
       ? embeddingsOf(json.map(vectorOf), count, countOf(Number(headers['x-compute-tokens'])))
       : undefined,
-  rerankRequest({ query, documents }) {
-    const body = { query, texts: documents, raw_scores: false, truncate: false, return_text: false };
+  rerankRequest({ query, documents }, _model, extra) {
+    const body = { query, texts: documents, raw_scores: false, truncate: false, return_text: false, ...extra };
     return { base: 'root', route: '/rerank', body: JSON.stringify(body) };
   },
   async countTexts(texts, _model, ask) {

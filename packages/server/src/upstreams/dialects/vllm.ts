@@ -95,6 +95,11 @@ export const vllm: Dialect = {
   },
   /** It shares cached prefixes only between requests with the same salt: how fast an answer begins shows nothing of other accounts. */
   accountFields: (accountId) => ({ cache_salt: createHash('sha256').update(accountId).digest('base64url') }),
+  /** Versions without `truncation_side` cut the end, so none is asked to cut the start. */
+  truncationFields: ({ truncation, maxDocumentTokens }) =>
+    truncation?.side === 'end' && maxDocumentTokens === undefined
+      ? { truncate_prompt_tokens: truncation.maxTokens ?? -1, truncation_side: 'right' }
+      : undefined,
   imageRequest: (image, model) => postEmbeddings({ model, messages: [{ role: 'user', content: [wireImage(image)] }] }),
   unkeptInTranscription: ['wordTimestamps'],
   tokenizer: vllmTokenizer(''),

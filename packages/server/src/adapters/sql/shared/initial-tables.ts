@@ -47,6 +47,7 @@ const IDENTITY = [
     file_retention_days bigint,
     aliases text not null default '[]',
     dialect text,
+    truncate_inputs text,
     deleted_at_ms bigint,
     erased_at_ms bigint
   )`,
@@ -69,6 +70,7 @@ const IDENTITY = [
     monthly_budget_nano_usd bigint,
     priority text not null default 'interactive',
     dialect text,
+    truncate_inputs text,
     created_at_ms bigint not null,
     expires_at_ms bigint,
     revoked_at_ms bigint,

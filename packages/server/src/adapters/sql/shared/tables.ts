@@ -1,4 +1,5 @@
 import type { DimensionColumn, MeasureField } from '@baobab/core/domain/measures.ts';
+import type { TruncateInputs } from '@baobab/core/domain/model.ts';
 import type { Dialect, KeyPriority } from '@baobab/core/domain/principal.ts';
 import type { Generated } from 'kysely';
 
@@ -20,6 +21,7 @@ export interface AccountsTable {
   file_retention_days: number | null;
   aliases: string;
   dialect: Dialect | null;
+  truncate_inputs: TruncateInputs | null;
   deleted_at_ms: number | null;
   erased_at_ms: number | null;
 }
@@ -41,6 +43,7 @@ export interface ApiKeysTable {
   monthly_budget_nano_usd: number | null;
   priority: KeyPriority;
   dialect: Dialect | null;
+  truncate_inputs: TruncateInputs | null;
   created_at_ms: number;
   expires_at_ms: number | null;
   revoked_at_ms: number | null;

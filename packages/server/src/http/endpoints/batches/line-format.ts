@@ -66,10 +66,12 @@ export const lineFormat: LineFormat = {
       const { code, message } = result.problem;
       return Buffer.from(`${head}null,"error":${JSON.stringify({ code, message })}}\n`);
     }
-    const { status, requestId, body } = result;
+    const { status, requestId, body, truncated } = result;
+    // As in the head of an answer over HTTP.
+    const cut = truncated === undefined ? '' : `"truncated_inputs":${truncated},`;
     // The body is JSON already.
     return Buffer.concat([
-      Buffer.from(`${head}{"status_code":${status},"request_id":${JSON.stringify(requestId)},"body":`),
+      Buffer.from(`${head}{"status_code":${status},"request_id":${JSON.stringify(requestId)},${cut}"body":`),
       body,
       Buffer.from('},"error":null}\n'),
     ]);

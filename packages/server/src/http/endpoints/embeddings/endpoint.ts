@@ -6,6 +6,7 @@ import type { EmbeddingCommand, EmbeddingsService } from '../../../inference/emb
 import { inferenceErrors } from '../../answer/error-answer.ts';
 import { sendBody } from '../../answer/event-stream.ts';
 import type { FieldNames } from '../../answer/field-names.ts';
+import { TRUNCATION_NAMES, truncationFrom } from '../../body/truncation.ts';
 import { refuseUnkept } from '../../body/unkept.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { MAX_FLOAT_BYTES, writeFloats } from './float-text.ts';
@@ -15,8 +16,8 @@ type EmbeddingBody = Static<typeof EmbeddingRequest>;
 type Input = EmbeddingBody['input'];
 type Item = Exclude<Input, string>[number];
 
-const MANY_INPUTS: FieldNames = { inputs: 'input' };
-const ONE_INPUT: FieldNames = { 'inputs.*': 'input', inputs: 'input' };
+const MANY_INPUTS: FieldNames = { ...TRUNCATION_NAMES, inputs: 'input' };
+const ONE_INPUT: FieldNames = { ...MANY_INPUTS, 'inputs.*': 'input' };
 
 const isOne = (input: Input): input is string | number[] => typeof input === 'string' || typeof input[0] === 'number';
 
@@ -35,7 +36,12 @@ function inputOf(item: Exclude<Item, number>, index: number): EmbeddingCommand['
 function commandOf(body: EmbeddingBody): EmbeddingCommand {
   refuseUnkept(body, UNKEPT_IN_EMBEDDINGS);
   const { model, input, dimensions } = body;
-  return { model, inputs: inputsOf(input), dimensions: dimensions ?? undefined };
+  return {
+    model,
+    inputs: inputsOf(input),
+    dimensions: dimensions ?? undefined,
+    truncation: truncationFrom(body),
+  };
 }
 
 /** What the route and the lines of batches share. */

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { label, shortText, text, tokenIds } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
+import { truncationFields } from '../../body/truncation.ts';
 import type { UnkeptFields } from '../../body/unkept.ts';
 
 const words = text({ minLength: 1 });
@@ -25,6 +26,7 @@ export const EmbeddingRequest = Type.Object({
     Type.Enum(['float', 'base64'], { default: 'float' }),
     'Vectors as numbers, or as base64 of little-endian float32',
   ),
+  ...truncationFields,
   user: optional(label(), 'Taken and ignored'),
 });
 

@@ -1,3 +1,4 @@
+import { TRUNCATE_INPUTS } from '@baobab/core/domain/model.ts';
 import { usdNumberOrNull } from '@baobab/core/domain/money.ts';
 import { type Changes, DIALECTS, type FieldKind, type FieldTable } from '@baobab/core/domain/principal.ts';
 import { parseScopes } from '@baobab/core/domain/scopes.ts';
@@ -27,6 +28,14 @@ export const dialect = (otherwise: string) =>
   Type.Optional(
     Type.Union([Type.Enum([...DIALECTS]), Type.Null()], {
       description: `\`openai\`: times of files in Unix seconds, and 400 where the specification has 422. Null: ${otherwise}`,
+    }),
+  );
+
+/** `otherwise`: what null means. */
+export const truncateInputs = (otherwise: string) =>
+  Type.Optional(
+    Type.Union([Type.Enum([...TRUNCATE_INPUTS]), Type.Null()], {
+      description: `For embeddings and rerank requests that do not say: \`start\` or \`end\` cuts that side of inputs that are too long, \`none\` refuses them. Null: ${otherwise}`,
     }),
   );
 

@@ -1,3 +1,4 @@
+import { TRUNCATE_INPUTS } from '@baobab/core/domain/model.ts';
 import {
   type AccountLimits,
   type ApiKey,
@@ -16,7 +17,7 @@ import type { IssuedKey } from '../../../services/access/keys.ts';
 import { pathText, shortText } from '../../body/bounded.ts';
 import { CHANGES, CLOSED } from '../../body/changes.ts';
 import { MAY_BE_ABSENT } from '../../body/optional-body.ts';
-import { dialect, fieldsFromWire, fieldsToWire, limitFields, wireNames } from './fields.ts';
+import { dialect, fieldsFromWire, fieldsToWire, limitFields, truncateInputs, wireNames } from './fields.ts';
 import { AppliedLimitsShape, appliedLimitsToWire } from './limits.ts';
 
 /** Wire names of the fields that errors name. */
@@ -77,6 +78,7 @@ const rights = {
     }),
   ),
   dialect: dialect('that of the account'),
+  truncate_inputs: truncateInputs('that of the account'),
   expires_at: Type.Optional(
     Type.Union([shortText({ documented: { format: 'date-time' } }), Type.Null()], {
       description: 'ISO 8601, in the future; never by default',
@@ -121,6 +123,7 @@ export const keyFields = {
   allowed_regions: Type.Array(Type.String(), { description: 'Empty: all regions' }),
   priority: Type.Enum([...KEY_PRIORITIES]),
   dialect: Type.Union([Type.Enum([...DIALECTS]), Type.Null()]),
+  truncate_inputs: Type.Union([Type.Enum([...TRUNCATE_INPUTS]), Type.Null()]),
   created_at: Type.String(),
   expires_at: nullableTime,
 };

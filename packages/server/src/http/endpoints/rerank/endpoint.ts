@@ -4,6 +4,7 @@ import type { Static } from 'typebox';
 import type { InferenceCall } from '../../../inference/call.ts';
 import type { RerankService } from '../../../inference/rerank.ts';
 import { inferenceErrors } from '../../answer/error-answer.ts';
+import { TRUNCATION_NAMES, truncationFrom } from '../../body/truncation.ts';
 import { refuseUnkept } from '../../body/unkept.ts';
 import { inferenceCall } from '../../request/inference-call.ts';
 import { RerankRequest, RerankResponse, UNKEPT_IN_RERANK } from './schema.ts';
@@ -26,6 +27,8 @@ async function answer(
     query,
     documents,
     topN: body.top_n ?? body.top_k ?? undefined,
+    truncation: truncationFrom(body),
+    maxDocumentTokens: body.max_tokens_per_doc ?? undefined,
   });
   return {
     id: createId('rerank'),
@@ -51,7 +54,7 @@ async function answer(
 }
 
 /** What the route and the lines of batches share. */
-export const rerankEndpoint = { schema: RerankRequest, answer };
+export const rerankEndpoint = { schema: RerankRequest, fieldNames: TRUNCATION_NAMES, answer };
 
 const SUMMARY = 'Rerank documents by their relevance to a query';
 
@@ -61,7 +64,7 @@ export const rerankRoutes: FastifyPluginAsyncTypebox<{ rerank: RerankService }> 
   server.post(
     '/rerank',
     {
-      config: { operation: 'rerank.create' },
+      config: { operation: 'rerank.create', fieldNames: rerankEndpoint.fieldNames },
       schema: {
         summary: isSecond ? "Rerank documents, at the path of Cohere's API" : SUMMARY,
         tags: ['Inference'],

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { shortText, text } from '../../body/bounded.ts';
 import { optional } from '../../body/optional.ts';
+import { truncationFields } from '../../body/truncation.ts';
 import type { UnkeptFields } from '../../body/unkept.ts';
 
 const documentText = Type.Object({ text: text({ minLength: 1 }) }, { description: 'A text, as an object' });
@@ -16,6 +17,11 @@ export const RerankRequest = Type.Object({
   }),
   top_n: optional(Type.Integer({ minimum: 1 }), 'Return only the best N results; all by default'),
   top_k: optional(Type.Integer({ minimum: 1 }), "Voyage's name of `top_n`"),
+  max_tokens_per_doc: optional(
+    Type.Integer({ minimum: 1 }),
+    'Read only the first so many tokens of each document; the whole document by default',
+  ),
+  ...truncationFields,
   return_documents: optional(Type.Boolean({ default: false }), 'Repeat the text of each document in the answer'),
 });
 

@@ -1,3 +1,4 @@
+import { TRUNCATE_INPUTS } from '@baobab/core/domain/model.ts';
 import {
   ACCOUNT_FIELDS,
   ACCOUNT_SETTINGS,
@@ -11,7 +12,7 @@ import { type LimitRules, NO_LIMITS } from '@baobab/core/domain/rate-limits.ts';
 import { type Static, Type } from 'typebox';
 import { listOf, shortText } from '../../../body/bounded.ts';
 import { CHANGES, CLOSED } from '../../../body/changes.ts';
-import { dialect, fieldsFromWire, fieldsToWire, limit, limitFields } from '../../keys/fields.ts';
+import { dialect, fieldsFromWire, fieldsToWire, limit, limitFields, truncateInputs } from '../../keys/fields.ts';
 import { AppliedLimitsShape, appliedLimitsToWire } from '../../keys/limits.ts';
 
 const MAX_RETENTION_DAYS = 36_500;
@@ -56,6 +57,7 @@ const settingFields = {
     MAX_RETENTION_DAYS,
   ),
   dialect: dialect('the specification'),
+  truncate_inputs: truncateInputs('as the catalog says of the model'),
   aliases: Type.Optional(
     listOf(Alias, {
       description: 'Other names of models for the keys of this account; replaces the earlier list',
@@ -102,6 +104,7 @@ export const AccountShape = Type.Object({
   file_retention_days: Type.Union([Type.Integer(), Type.Null()]),
   aliases: Type.Array(Alias),
   dialect: Type.Union([Type.Enum([...DIALECTS]), Type.Null()]),
+  truncate_inputs: Type.Union([Type.Enum([...TRUNCATE_INPUTS]), Type.Null()]),
 });
 
 export const accountToWire = (account: Account, rules: LimitRules): Static<typeof AccountShape> => ({
