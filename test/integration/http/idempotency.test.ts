@@ -111,7 +111,9 @@ describe('idempotency keys over HTTP', () => {
     const { secret } = (await made.json()) as { secret: string };
     const headers = { 'idempotency-key': 'limits', authorization: `Bearer ${secret}` };
     for (const stream of [false, true]) {
-      const body = { model: stream ? CHAT : EMBEDDING, input: 'x', messages: [{ role: 'user', content: 'x' }], stream };
+      const body = stream
+        ? { model: CHAT, messages: [{ role: 'user', content: 'x' }], stream }
+        : { model: EMBEDDING, input: 'x' };
       const path = stream ? '/v1/chat/completions' : '/v1/embeddings';
       const first = await send(path, body, headers);
       expect(first.status).toBe(200);
