@@ -1,4 +1,14 @@
 import { exceedsBudget } from '@baobab/core/domain/budget.ts';
+import {
+  admissible,
+  fullBucket,
+  msUntilFull,
+  refill,
+  remaining,
+  type TokenBucket,
+  take,
+  waitMs,
+} from '@baobab/core/domain/token-bucket.ts';
 import type {
   AdmissionAnswer,
   AdmissionDemand,
@@ -10,12 +20,14 @@ import type {
   ExtensionAnswer,
   ExtensionDemand,
   RateBucket,
+  RateDemand,
+  RateLevel,
   RateLevels,
   RateQuery,
   Settlement,
   UnreadBudget,
 } from '@baobab/core/ports/counters.ts';
-import { canTake, type FirstLevel, levelsOf, RateBuckets, takeFrom } from './rate-buckets.ts';
+import { extended, HeldAdmission, Owners } from './owners.ts';
 
 export interface MemoryCounters extends Counters {
   /** Entries held now. */
@@ -165,6 +177,88 @@ export function createMemoryCounters(options: { firstLevel?: FirstLevel } = {}):
   };
 }
 
+/** A bucket with the size that was demanded last. */
+interface SizedBucket extends TokenBucket {
+  perMinute: number;
+}
+
+/** The level of a bucket that is not known yet; undefined: full. */
+type FirstLevel = (bucket: RateBucket, now: number) => number | undefined;
+
+/** The token buckets of all keys and accounts. */
+class RateBuckets {
+  readonly #buckets = new Map<string, SizedBucket>();
+  readonly #firstLevel: FirstLevel | undefined;
+
+  constructor(firstLevel?: FirstLevel) {
+    this.#firstLevel = firstLevel;
+  }
+
+  get size(): number {
+    return this.#buckets.size;
+  }
+
+  /** The buckets of a demand, refilled up to now. */
+  refilled({ buckets }: RateDemand, now: number): SizedBucket[] {
+    return buckets.map((bucket) => this.#bucket(bucket, now));
+  }
+
+  take(buckets: readonly RateBucket[], amount: number, now: number): void {
+    for (const rate of buckets) take(this.#bucket(rate, now), rate.perMinute, amount);
+  }
+
+  /** Every known bucket with its level now. */
+  *levels(now: number): Generator<RateBucket & { level: number }> {
+    for (const [id, bucket] of this.#buckets) {
+      refill(bucket, bucket.perMinute, now);
+      yield { id, perMinute: bucket.perMinute, level: bucket.level };
+    }
+  }
+
+  /** Removes full buckets: a new one would be the same. */
+  sweep(now: number): void {
+    for (const [id, bucket] of this.#buckets) {
+      refill(bucket, bucket.perMinute, now);
+      if (msUntilFull(bucket, bucket.perMinute) === 0) this.#buckets.delete(id);
+    }
+  }
+
+  #bucket(rate: RateBucket, now: number): SizedBucket {
+    const { id, perMinute } = rate;
+    const known = this.#buckets.get(id);
+    if (known !== undefined) {
+      known.perMinute = perMinute;
+      refill(known, perMinute, now);
+      return known;
+    }
+    const bucket = { ...fullBucket(perMinute, now), perMinute };
+    const level = this.#firstLevel?.(rate, now);
+    if (level !== undefined) bucket.level = Math.min(bucket.level, level);
+    this.#buckets.set(id, bucket);
+    return bucket;
+  }
+}
+
+const waitFor = (bucket: SizedBucket, amount: number): number =>
+  waitMs(bucket, bucket.perMinute, admissible(amount, bucket.perMinute));
+
+const canTake = (buckets: readonly SizedBucket[], amount: number): boolean => {
+  for (const bucket of buckets) if (waitFor(bucket, amount) > 0) return false;
+  return true;
+};
+
+const takeFrom = (buckets: readonly SizedBucket[], amount: number): void => {
+  for (const bucket of buckets) take(bucket, bucket.perMinute, amount);
+};
+
+/** `taken`: the amount was taken already, so there is nothing to wait for. */
+export const levelsOf = (buckets: readonly SizedBucket[], amount: number, taken: boolean): RateLevel[] =>
+  buckets.map((bucket) => ({
+    remaining: remaining(bucket),
+    resetMs: msUntilFull(bucket, bucket.perMinute),
+    waitMs: taken ? 0 : waitFor(bucket, amount),
+  }));
+
 interface Budget {
   /** False while its spending has to be read from the ledger. */
   isRead: boolean;
@@ -266,92 +360,5 @@ class BudgetCounters {
   #nextFence(): number {
     this.#lastFence += 1;
     return this.#lastFence;
-  }
-}
-
-/** An admission of the memory counters. Links to its neighbours, because a linked list is cheaper than a map that shrinks all the time. */
-class HeldAdmission implements AdmissionTicket {
-  demand: AdmissionDemand;
-  state: 'running' | 'expired' | 'settled' = 'running';
-  previous: HeldAdmission | undefined;
-  next: HeldAdmission | undefined;
-
-  constructor(demand: AdmissionDemand) {
-    this.demand = demand;
-  }
-
-  get id(): string {
-    return this.demand.id;
-  }
-
-  get owner(): string {
-    return this.demand.owner;
-  }
-}
-
-/** What an admission holds after it was extended. */
-export function extended(demand: AdmissionDemand, { tokens, budgets: more }: ExtensionDemand): AdmissionDemand {
-  const held = new Map(demand.budgets.map((budget) => [budget.id, budget]));
-  for (const budget of more) {
-    const reserveNanoUsd = (held.get(budget.id)?.reserveNanoUsd ?? 0) + budget.reserveNanoUsd;
-    held.set(budget.id, { ...budget, reserveNanoUsd });
-  }
-  const amount = demand.tokens.amount + tokens;
-  return { ...demand, tokens: { ...demand.tokens, amount }, budgets: [...held.values()] };
-}
-
-interface Owner {
-  leaseUntil: number;
-  first: HeldAdmission | undefined;
-}
-
-/** The owners of admissions, each with a lease and a list of what it holds. */
-class Owners {
-  readonly #owners = new Map<string, Owner>();
-
-  renew(id: string, leaseUntil: number): Owner {
-    let owner = this.#owners.get(id);
-    if (owner === undefined) {
-      owner = { leaseUntil, first: undefined };
-      this.#owners.set(id, owner);
-    }
-    owner.leaseUntil = Math.max(owner.leaseUntil, leaseUntil);
-    return owner;
-  }
-
-  hold(owner: Owner, demand: AdmissionDemand): HeldAdmission {
-    const held = new HeldAdmission(demand);
-    held.next = owner.first;
-    if (owner.first !== undefined) owner.first.previous = held;
-    owner.first = held;
-    return held;
-  }
-
-  settle(held: HeldAdmission): void {
-    held.state = 'settled';
-    if (held.next !== undefined) held.next.previous = held.previous;
-    if (held.previous !== undefined) held.previous.next = held.next;
-    else {
-      const owner = this.#owners.get(held.owner);
-      if (owner?.first === held) owner.first = held.next;
-    }
-    held.previous = undefined;
-    held.next = undefined;
-  }
-
-  /** Removes owners whose lease is over and returns what they held. */
-  expire(now: number): HeldAdmission[] {
-    const expired: HeldAdmission[] = [];
-    // An owner that is alone is the caller, so it is alive.
-    if (this.#owners.size <= 1) return expired;
-    for (const [id, { leaseUntil, first }] of this.#owners) {
-      if (leaseUntil > now) continue;
-      this.#owners.delete(id);
-      for (let held = first; held !== undefined; held = held.next) {
-        held.state = 'expired';
-        expired.push(held);
-      }
-    }
-    return expired;
   }
 }

@@ -11,7 +11,7 @@ import type {
   Settlement,
   UnreadBudget,
 } from '@baobab/core/ports/counters.ts';
-import { extended } from '../memory.ts';
+import { extended } from '../owners.ts';
 import { parseRedisAddress, type RedisAddress } from './address.ts';
 import { HeldAdmission } from './held-admission.ts';
 import { Membership, type OwnCounts } from './membership.ts';

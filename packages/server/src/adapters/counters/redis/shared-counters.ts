@@ -12,8 +12,8 @@ import type {
   Settlement,
   UnreadBudget,
 } from '@baobab/core/ports/counters.ts';
-import { extended } from '../memory.ts';
-import { levelsOf } from '../rate-buckets.ts';
+import { levelsOf } from '../memory.ts';
+import { extended } from '../owners.ts';
 import type { RedisConnection } from './connection.ts';
 import { type HeldAdmission, heldText } from './held-admission.ts';
 import { SCRIPTS, type Script } from './scripts.ts';
