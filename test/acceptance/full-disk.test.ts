@@ -1,14 +1,11 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { mountSmallDisk } from '../fixtures/small-disk.ts';
+import { mountSmallDisk, smallDiskMissing } from '../fixtures/small-disk.ts';
 import { baobab, baobabJson } from './command.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 
 const MB = 1_048_576;
-
-const probe = mountSmallDisk(1);
-probe?.[Symbol.dispose]();
 
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 
@@ -41,45 +38,46 @@ describe('a disk that runs full', () => {
     expect((await call(server, '/v1/models')).status).toBe(200);
   });
 
-  it.runIf(probe)('stops at the reserve, and keys can be revoked when nothing is left', async () => {
-    using disk = mountSmallDisk(96);
-    if (disk === undefined) throw new Error('there is no small disk');
-    const env = { BAOBAB_DISK_RESERVE_BYTES: `${24 * MB}` };
-    await using server = await startServer({ dataDir: disk.directory, env });
-    const keys = await Promise.all(
-      ['one', 'two'].map((name) =>
-        baobabJson<{ id: string; secret: string }>(disk.directory, ['keys', 'create', name]),
-      ),
-    );
-    const [overHttp, byCommand] = keys as [{ id: string; secret: string }, { id: string; secret: string }];
-    expect((await call(server, '/readyz')).status).toBe(200);
+  it.skipIf(smallDiskMissing !== undefined)(
+    'stops at the reserve, and keys can be revoked when nothing is left',
+    async () => {
+      using disk = mountSmallDisk(96);
+      const env = { BAOBAB_DISK_RESERVE_BYTES: `${24 * MB}` };
+      await using server = await startServer({ dataDir: disk.directory, env });
+      const keys = await Promise.all(
+        ['one', 'two'].map((name) =>
+          baobabJson<{ id: string; secret: string }>(disk.directory, ['keys', 'create', name]),
+        ),
+      );
+      const [overHttp, byCommand] = keys as [{ id: string; secret: string }, { id: string; secret: string }];
+      expect((await call(server, '/readyz')).status).toBe(200);
 
-    const uploads = [];
-    for (let tried = 0; tried < 12; tried += 1) uploads.push((await upload(server, 10 * MB)).status);
-    expect(uploads[0]).toBe(200);
-    expect(uploads.at(-1)).toBe(429);
-    disk.fill();
-    await expect.poll(async () => (await call(server, '/readyz')).status).toBe(503);
-    const revoked = await call(server, `/v1/admin/keys/${overHttp.id}/revoke`, { method: 'POST' });
-    expect([revoked.status, revoked.text]).toEqual([200, expect.stringContaining('revoked_at')]);
-    expect((await call(server, '/v1/models', { headers: bearer(overHttp.secret) })).status).toBe(403);
-    disk.fill();
-    const command = await baobab(disk.directory, ['keys', 'revoke', byCommand.id]);
-    expect(command).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`revoked ${byCommand.id}`) });
-    await expect
-      .poll(async () => (await call(server, '/v1/models', { headers: bearer(byCommand.secret) })).status)
-      .toBe(403);
+      const uploads = [];
+      for (let tried = 0; tried < 12; tried += 1) uploads.push((await upload(server, 10 * MB)).status);
+      expect(uploads[0]).toBe(200);
+      expect(uploads.at(-1)).toBe(429);
+      disk.fill();
+      await expect.poll(async () => (await call(server, '/readyz')).status).toBe(503);
+      const revoked = await call(server, `/v1/admin/keys/${overHttp.id}/revoke`, { method: 'POST' });
+      expect([revoked.status, revoked.text]).toEqual([200, expect.stringContaining('revoked_at')]);
+      expect((await call(server, '/v1/models', { headers: bearer(overHttp.secret) })).status).toBe(403);
+      disk.fill();
+      const command = await baobab(disk.directory, ['keys', 'revoke', byCommand.id]);
+      expect(command).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`revoked ${byCommand.id}`) });
+      await expect
+        .poll(async () => (await call(server, '/v1/models', { headers: bearer(byCommand.secret) })).status)
+        .toBe(403);
 
-    disk.free();
-    const { data } = JSON.parse((await call(server, '/v1/files')).text) as { data: { id: string }[] };
-    for (const { id } of data) await call(server, `/v1/files/${id}`, { method: 'DELETE' });
-    await expect.poll(async () => (await call(server, '/readyz')).status).toBe(200);
-    expect((await upload(server, MB)).status).toBe(200);
-  });
+      disk.free();
+      const { data } = JSON.parse((await call(server, '/v1/files')).text) as { data: { id: string }[] };
+      for (const { id } of data) await call(server, `/v1/files/${id}`, { method: 'DELETE' });
+      await expect.poll(async () => (await call(server, '/readyz')).status).toBe(200);
+      expect((await upload(server, MB)).status).toBe(200);
+    },
+  );
 
-  it.runIf(probe)('after a kill says at the start what to do, and then goes on', async () => {
+  it.skipIf(smallDiskMissing !== undefined)('after a kill says at the start what to do, and then goes on', async () => {
     using disk = mountSmallDisk(64);
-    if (disk === undefined) throw new Error('there is no small disk');
     const first = await startServer({ dataDir: disk.directory });
     const { id } = await baobabJson<{ id: string }>(disk.directory, ['keys', 'create', 'kept']);
     await first.kill();

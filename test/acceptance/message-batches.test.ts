@@ -12,8 +12,6 @@ import { type RunningServer, startServer } from './start-server.ts';
 const MODEL = 'qwen/qwen2.5-0.5b-instruct';
 const TIMEOUT_MS = 180_000;
 
-if (postgresMissing !== undefined) console.warn(postgresMissing);
-
 describe.each([
   { store: 'SQLite', missing: undefined },
   { store: 'PostgreSQL', missing: postgresMissing },

@@ -57,8 +57,6 @@ function* bodiesFor(operation: OpenOperation, model: string) {
   }
 }
 
-if (postgresMissing !== undefined) console.warn(postgresMissing);
-
 describe.each([
   { store: 'SQLite', missing: undefined },
   { store: 'PostgreSQL', missing: postgresMissing },

@@ -28,8 +28,6 @@ function randomNumbers(seed: number): () => number {
   };
 }
 
-if (postgresMissing !== undefined) console.warn(postgresMissing);
-
 describe.each([
   { store: 'SQLite', missing: undefined },
   { store: 'PostgreSQL', missing: postgresMissing },

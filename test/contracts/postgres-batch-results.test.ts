@@ -76,8 +76,6 @@ async function workIsolated(client: Client, id: string, ownerId: string): Promis
   }
 }
 
-if (postgresMissing !== undefined) console.warn(postgresMissing);
-
 describe.skipIf(postgresMissing !== undefined)('results of batches in PostgreSQL', () => {
   let server: PostgresServer;
   beforeAll(async () => {

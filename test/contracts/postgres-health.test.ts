@@ -5,8 +5,6 @@ import { CommitHealth } from '../../packages/server/src/adapters/sql/postgres/co
 import { createPool } from '../../packages/server/src/adapters/sql/postgres/connections.ts';
 import { type OwnPostgres, ownPostgresMissing, startOwnPostgres } from '../fixtures/postgres-server.ts';
 
-if (ownPostgresMissing !== undefined) console.warn(ownPostgresMissing);
-
 const LONG_MS = 120_000;
 
 describe.skipIf(ownPostgresMissing !== undefined)('the health of PostgreSQL', () => {

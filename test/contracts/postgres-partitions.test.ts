@@ -7,8 +7,6 @@ import { type PostgresServer, postgresMissing } from '../fixtures/postgres-serve
 import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 import { ledgerRow } from './ledger.ts';
 
-if (postgresMissing !== undefined) console.warn(postgresMissing);
-
 const monthLabel = (month: number) =>
   new Date(bucketBounds('month', month).start).toISOString().slice(0, 7).replace('-', '_');
 

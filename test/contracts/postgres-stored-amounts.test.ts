@@ -36,8 +36,6 @@ const KINDS: Record<'idempotency' | 'files' | 'responses', (store: Store, number
   },
 };
 
-if (postgresMissing !== undefined) console.warn(postgresMissing);
-
 describe.skipIf(postgresMissing !== undefined)('amounts of one account in PostgreSQL', () => {
   let server: PostgresServer;
   beforeAll(async () => {

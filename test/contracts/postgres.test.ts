@@ -33,8 +33,6 @@ import { responsesContract } from './responses.ts';
 import { sessionsContract } from './sessions.ts';
 import { SCAN_SQL, usageSumsContract } from './usage-sums.ts';
 
-if (postgresMissing !== undefined) console.warn(postgresMissing);
-
 const END_CONNECTIONS =
   'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()';
 

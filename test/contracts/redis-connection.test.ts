@@ -7,8 +7,6 @@ import { freePort } from '../fixtures/free-port.ts';
 import { ownRedisMissing, startRedis, startSentinel } from '../fixtures/redis-server.ts';
 import { atOnce, commandAt, demand, openRedisBed, shared, tickets } from './redis-bed.ts';
 
-if (ownRedisMissing !== undefined) console.warn(ownRedisMissing);
-
 /** At the same time, each with a Redis of its own: the failover takes seconds. */
 describe.skipIf(ownRedisMissing !== undefined).concurrent('counters in Redis', () => {
   describe('that cannot be used', () => {

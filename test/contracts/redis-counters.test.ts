@@ -3,8 +3,6 @@ import { openRedisCounters, type RedisCounters } from '../../packages/server/src
 import { newNamespace, redisMissing, redisUrl } from '../fixtures/redis-server.ts';
 import { countersContract } from './counters.ts';
 
-if (redisMissing !== undefined) console.warn(redisMissing);
-
 describe.skipIf(redisMissing !== undefined)('redis', () => {
   let server: Awaited<ReturnType<typeof redisUrl>>;
   const opened: RedisCounters[] = [];

@@ -3,8 +3,6 @@ import type { RedisCountersOptions } from '../../packages/server/src/adapters/co
 import { ownRedisMissing } from '../fixtures/redis-server.ts';
 import { atOnce, budget, demand, openRedisBed, type RedisBed, setSpent, shared, tickets } from './redis-bed.ts';
 
-if (ownRedisMissing !== undefined) console.warn(ownRedisMissing);
-
 /** They wait more than they work, so they run at the same time, each with a Redis of its own. */
 describe.skipIf(ownRedisMissing !== undefined).concurrent('counters in Redis', () => {
   describe('of two processes', () => {

@@ -7,8 +7,6 @@ import { openS3BlobStore, type S3BlobOptions, type S3BlobStore } from '../../pac
 import { type S3Server, s3Missing, startS3 } from '../fixtures/s3-server.ts';
 import { blobsContract } from './blobs.ts';
 
-if (s3Missing !== undefined) console.warn(s3Missing);
-
 const PIECE = 1_048_576;
 
 async function* pieces(bytes: Uint8Array, end?: () => void): AsyncGenerator<Uint8Array> {

@@ -19,8 +19,6 @@ import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 import { account } from './key-fixtures.ts';
 import { ledgerRow } from './ledger.ts';
 
-if (postgresMissing !== undefined) console.warn(postgresMissing);
-
 const events: Pick<TransferOptions, 'onCopied' | 'blobs' | 'now'> = {
   blobs: undefined,
   now: Date.now,

@@ -10,8 +10,6 @@ const LINES = 24;
 /** Lines that a server reads ahead: two for each that it may run. */
 const WINDOW = 8;
 
-if (postgresMissing !== undefined) console.warn(postgresMissing);
-
 const headers = { authorization: `Bearer ${API_KEY}` };
 const inputOf = ({ body }: { body: unknown }) => [(body as { input: string | string[] }).input].flat()[0] ?? '';
 

@@ -24,7 +24,6 @@ const OLD_ROWS = 5_000;
 const GATE = 77_001;
 
 const missing = postgresMissing ?? s3Missing;
-if (missing !== undefined) console.warn(missing);
 
 interface Made {
   secret: string;

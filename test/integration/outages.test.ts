@@ -12,8 +12,6 @@ const CHAT = 'qwen/qwen2.5-0.5b-instruct';
 const EMBEDDING = 'baai/bge-m3';
 const LANES = 8;
 
-for (const missing of [ownPostgresMissing, s3Missing]) if (missing !== undefined) console.warn(missing);
-
 interface Usage {
   totals: { requests: number };
 }

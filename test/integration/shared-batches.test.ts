@@ -13,7 +13,6 @@ const LINES_BEFORE_THE_KILL = 24;
 const TAKE_OVER_MS = 30_000;
 
 const missing = postgresMissing ?? s3Missing;
-if (missing !== undefined) console.warn(missing);
 
 interface BatchBody {
   id: string;

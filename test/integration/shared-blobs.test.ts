@@ -6,7 +6,6 @@ import { type S3Server, s3Missing, startS3 } from '../fixtures/s3-server.ts';
 import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 
 const missing = postgresMissing ?? s3Missing;
-if (missing !== undefined) console.warn(missing);
 
 const headers = { authorization: `Bearer ${API_KEY}` };
 

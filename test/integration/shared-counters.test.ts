@@ -16,7 +16,6 @@ const RESERVED_NANO_USD = 100 * ('two words'.length + 64);
 const LEASE_MS = 15_000;
 
 const missing = postgresMissing ?? ownRedisMissing;
-if (missing !== undefined) console.warn(missing);
 
 describe.skipIf(missing !== undefined)('two servers with counters in Redis', () => {
   let postgres: PostgresServer;

@@ -21,8 +21,6 @@ const ANSWERS_BEFORE_THE_KILL = 60;
 /** Fewer words belong to requests without an idempotency key. */
 const WORDS_OF_KEYED = 50;
 
-if (postgresMissing !== undefined) console.warn(postgresMissing);
-
 interface BilledRow {
   billing_id: string;
   request_id: string;

@@ -20,7 +20,6 @@ const LANES = 9;
 const ANSWERS_BEFORE_THE_KILL = 60;
 
 const missing = postgresMissing ?? redisMissing;
-if (missing !== undefined) console.warn(missing);
 
 interface LogLine {
   msg?: string;

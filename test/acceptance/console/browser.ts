@@ -5,8 +5,10 @@ import { describe, expect, inject } from 'vitest';
 import { skippedBecause } from '../../fixtures/required-parts.ts';
 
 const shared = inject('sharedBrowser');
-const missing = skippedBecause('chromium', 'missing' in shared ? shared.missing : undefined);
-if (missing !== undefined) console.warn(`Browser tests are skipped: there is no Chromium (${missing}).`);
+const missing = skippedBecause(
+  'chromium',
+  'missing' in shared ? `Browser tests are skipped: there is no Chromium (${shared.missing})` : undefined,
+);
 
 /** `describe`, skipped where no browser can be had. */
 export const describeInBrowser = missing === undefined ? describe : describe.skip;
