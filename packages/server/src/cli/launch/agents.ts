@@ -20,11 +20,12 @@ export const AGENTS: Readonly<Record<string, Recipe>> = {
   },
   claude: {
     name: 'Claude Code',
-    parts: ({ address, model, contextLength }) => [
+    parts: ({ address, model, contextLength, maxOutputTokens }) => [
       shell(
         `export ANTHROPIC_BASE_URL=${address}`,
         'export ANTHROPIC_API_KEY=$BAOBAB_API_KEY',
         `export CLAUDE_CODE_MAX_CONTEXT_TOKENS=${contextLength}`,
+        `export CLAUDE_CODE_MAX_OUTPUT_TOKENS=${maxOutputTokens}`,
         `claude --model ${model}`,
       ),
     ],
