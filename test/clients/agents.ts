@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Client, type ClientContext, run } from './client.ts';
-import { npm } from './install.ts';
+import { type Installer, npm, python } from './install.ts';
+import { nameOf, prepare } from './recipe.ts';
 import { LONG_TASK, TASK } from './strong-model.ts';
 
 const bin = ({ installation }: ClientContext, name: string) => join(installation, 'node_modules/.bin', name);
@@ -24,38 +25,60 @@ async function editInRepository(context: ClientContext, work: (repository: strin
   assert.equal(await readFile(file, 'utf8'), TASK.after, printed.slice(-2000));
 }
 
-export const agents: readonly Client[] = [
+interface Agent {
+  /** Its settings in the table of `baobab launch`. */
+  id: string;
+  install: Installer;
+  /** Makes its last command one that works on $TASK without asking anybody. */
+  start(command: string): string;
+  env?: Record<string, string>;
+}
+
+const AGENTS: readonly Agent[] = [
   {
-    name: 'Codex',
+    id: 'codex',
     install: npm('@openai/codex'),
-    asserts: 'edits a file',
-    run: (context) =>
-      editInRepository(context, async (repository) => {
-        const home = await folder(context, 'codex');
-        const provider = ['name = "Baobab"', `base_url = "${context.address}/v1"`, 'env_key = "BAOBAB_API_KEY"'];
-        const head = [`model = "${context.model}"`, 'model_provider = "baobab"', '[model_providers.baobab]'];
-        await writeFile(join(home, 'config.toml'), [...head, ...provider].join('\n'));
-        const env = { CODEX_HOME: home, HOME: home, BAOBAB_API_KEY: context.apiKey };
-        const args = ['exec', '--dangerously-bypass-approvals-and-sandbox', TASK.prompt];
-        return run(bin(context, 'codex'), args, repository, env);
-      }),
+    start: (command) => `${command} exec --dangerously-bypass-approvals-and-sandbox "$TASK"`,
   },
   {
-    name: 'Claude Code',
+    id: 'claude',
     install: npm('@anthropic-ai/claude-code'),
-    asserts: 'edits a file',
-    run: (context) =>
-      editInRepository(context, async (repository) => {
-        const env = {
-          HOME: await folder(context, 'claude'),
-          ANTHROPIC_BASE_URL: context.address,
-          ANTHROPIC_API_KEY: context.apiKey,
-          CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-        };
-        const args = ['-p', TASK.prompt, '--model', context.model, '--allowedTools', 'Bash'];
-        return run(bin(context, 'claude'), args, repository, env);
-      }),
+    start: (command) => `${command} -p "$TASK" --allowedTools Bash`,
+    env: { CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' },
   },
+  {
+    id: 'opencode',
+    install: npm('opencode-ai'),
+    start: (command) => `${command.replace('opencode', 'opencode run')} "$TASK"`,
+    env: { OPENCODE_DISABLE_MODELS_FETCH: 'true' },
+  },
+  { id: 'cline', install: npm('cline'), start: (command) => `${command} "$TASK"` },
+  { id: 'continue', install: npm('@continuedev/cli'), start: (command) => `${command} --auto -p "$TASK"` },
+  { id: 'qwen', install: npm('@qwen-code/qwen-code'), start: (command) => `${command} --yolo -p "$TASK"` },
+  { id: 'pi', install: npm('@mariozechner/pi-coding-agent'), start: (command) => `${command} -p "$TASK"` },
+  { id: 'copilot', install: npm('@github/copilot'), start: (command) => `${command} --allow-all-tools -p "$TASK"` },
+  {
+    id: 'aider',
+    install: python('aider', 'aider-chat'),
+    start: (command) => `${command} --yes-always --no-check-update --message "$TASK" ${TASK.file}`,
+    env: { AIDER_ANALYTICS: 'false' },
+  },
+];
+
+/** Runs an agent with the settings that `baobab launch --print` prints. */
+const withItsSettings = ({ id, install, start, env }: Agent): Client => ({
+  name: nameOf(id),
+  install,
+  asserts: 'edits a file with the settings of launch',
+  run: (context) =>
+    editInRepository(context, async (directory) => {
+      const prepared = await prepare(id, context, { home: await folder(context, 'home'), directory }, start);
+      return run('sh', ['-e', '-c', prepared.script], directory, { ...prepared.env, TASK: TASK.prompt, ...env });
+    }),
+});
+
+export const agents: readonly Client[] = [
+  ...AGENTS.map(withItsSettings),
   {
     name: 'opencode, overflow',
     install: npm('opencode-ai'),

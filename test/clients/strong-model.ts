@@ -61,6 +61,13 @@ const EDITS: Readonly<Record<string, object>> = {
   shell: { command: ['bash', '-lc', EDIT] },
   Bash: { command: EDIT, description: 'Edit the file' },
   bash: { command: EDIT, description: 'Edit the file' },
+  // Qwen Code refuses to edit with sed what it has not read.
+  run_shell_command: {
+    command: "printf 'Hello Baobab\\n' > hello.txt",
+    description: 'Edit the file',
+    is_background: false,
+  },
+  run_commands: { commands: [EDIT] },
 };
 
 function forcedTool({ tools = [], tool_choice: choice }: ChatBody) {
@@ -89,6 +96,8 @@ function turnFor(body: ChatBody): ScriptedTurn {
   const users = body.messages.filter(({ role }) => role === 'user');
   const asked = isCompacted || JSON.stringify(users).includes(TASK.file);
   const tool = Object.keys(EDITS).find((name) => names.has(name));
+  // aider has no tools: it reads edits from the text.
+  if (asked && names.size === 0) return { text: `${TASK.file}\n\`\`\`\n${TASK.after}\`\`\`\n` };
   if (asked && tool) return { reasoning: 'I edit the file.', calls: [{ name: tool, arguments: EDITS[tool] ?? {} }] };
   const [weather] = (body.tools ?? []).filter((each) => each.function.name === 'get_weather');
   return weather
