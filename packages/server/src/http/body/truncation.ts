@@ -10,7 +10,7 @@ const ZERO_IS_NONE = { documented: { not: { const: 0 } } };
 export const truncationFields = {
   truncate_prompt_tokens: optional(
     Type.Integer({ minimum: -1, ...ZERO_IS_NONE }),
-    'Cut inputs that have more tokens; -1: than the model reads at once',
+    'Cut inputs that have more tokens; -1: inputs that are too long for the model',
   ),
   truncate: optional(
     Type.Union([Type.Boolean(), Type.Enum(['NONE', 'START', 'END'])]),
