@@ -124,7 +124,7 @@ describe('requests', () => {
     const long = openai.embeddings.create({ model: OTHER, input: 'word '.repeat(5000) });
     await expect(long).rejects.toMatchObject({ status: 422, param: 'input' });
     await expect(long).rejects.toThrow(
-      "This model's maximum context length is 4096 tokens. However, your messages resulted in 5002 tokens. Shorten 'input' or split it.",
+      "This model's maximum context length is 4096 tokens. However, your 'input' resulted in 5002 tokens. Shorten or split it.",
     );
   });
 

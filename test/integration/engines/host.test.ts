@@ -49,7 +49,7 @@ describe('calls through an engine process', () => {
       code: 'context_length_exceeded',
       status: 422,
       param: 'inputs[150]',
-      message: expect.stringContaining("resulted in 600 tokens. Shorten 'inputs[150]'"),
+      message: expect.stringContaining("your 'inputs[150]' resulted in 600 tokens"),
     });
     expect(await bed.embed(['still there'])).toMatchObject({ tokens: [11] });
   });

@@ -55,6 +55,10 @@ const TOO_LONG = { status: 422, truncated: null, body: { error: { code: 'context
 describe('inputs of embeddings that are too long', () => {
   it('are refused unless the request asks to cut them', async () => {
     expect(await embed(['short', LONG])).toMatchObject({ ...TOO_LONG, body: { error: { param: 'input[1]' } } });
+    const { error } = (await embed(LONG)).body;
+    expect(error?.message).toMatch(
+      /^This model's maximum context length is 512 tokens\. However, your 'input' resulted in \d+ tokens\. Shorten or split it\.$/,
+    );
     expect(await embed(LONG, { truncate: 'NONE' })).toMatchObject(TOO_LONG);
     expect(await embed(LONG, { truncate: false, truncation_direction: 'Left' })).toMatchObject(TOO_LONG);
     expect((await embed('short')).truncated).toBeNull();

@@ -242,14 +242,14 @@ describe('an input that is too long', () => {
     await expect(embed({ inputs: ['a', 'b'.repeat(1_200)] })).rejects.toMatchObject({
       code: 'context_length_exceeded',
       param: 'inputs[1]',
-      message: expect.stringContaining("resulted in more than 64 tokens. Shorten 'inputs[1]'"),
+      message: expect.stringContaining("your 'inputs[1]' resulted in more than 64 tokens"),
     });
   });
 
   it('is named by another Baobab and mapped to its index in the whole request', async () => {
     await start([{ kind: 'baobab' }]);
     const message =
-      "This model's maximum context length is 64 tokens. However, your messages resulted in 102 tokens. Shorten 'input[3]' or split it.";
+      "This model's maximum context length is 64 tokens. However, your 'input[3]' resulted in 102 tokens. Shorten or split it.";
     const refusal = { message, type: 'invalid_request_error', code: 'context_length_exceeded', param: 'input[3]' };
     const refuseTheRest: FakeHandler = (request, response) => {
       const { input } = request.body as { input: string[] };
@@ -259,7 +259,7 @@ describe('an input that is too long', () => {
     await expect(embed({ inputs: texts(300) })).rejects.toMatchObject({
       code: 'context_length_exceeded',
       param: 'inputs[259]',
-      message: expect.stringContaining("resulted in 102 tokens. Shorten 'inputs[259]'"),
+      message: expect.stringContaining("your 'inputs[259]' resulted in 102 tokens"),
     });
   });
 });

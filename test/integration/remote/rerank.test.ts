@@ -144,7 +144,7 @@ describe('a rerank', () => {
   it('keeps the name that another Baobab gives a document', async () => {
     await start([{ kind: 'baobab' }]);
     const message =
-      "This model's maximum context length is 64 tokens. However, your messages resulted in 102 tokens. Shorten 'documents[2]' or split it.";
+      "This model's maximum context length is 64 tokens. However, your 'documents[2]' resulted in 102 tokens. Shorten or split it.";
     const error = { message, type: 'invalid_request_error', code: 'context_length_exceeded', param: 'documents[2]' };
     bench.upstreams[0]?.script.push(answerJson(422, { error }));
     await expect(rerank(query, documents)).rejects.toMatchObject({ param: 'documents[2]', message });

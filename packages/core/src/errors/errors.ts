@@ -12,6 +12,8 @@ const SHOWN_LENGTH = 200;
 const shown = (text: string): string => (text.length <= SHOWN_LENGTH ? text : `${text.slice(0, SHOWN_LENGTH)}…`);
 
 const MODEL: FieldPath = ['model'];
+/** Fields of embeddings, rerank and token counts. */
+const WITHOUT_MESSAGES: ReadonlySet<unknown> = new Set(['inputs', 'query', 'documents', 'tokens']);
 const quoted = (field: Field): string | FieldPath => (typeof field === 'string' ? `'${field}'` : field);
 
 /** Named constructors, so that each kind of error has one wording. */
@@ -143,11 +145,13 @@ export const errors = {
       'body_too_large',
       `The request body is larger than the limit of ${limitBytes} bytes. Send less at once, or large files to /v1/files.`,
     ),
-  /** In OpenAI's words, by which clients know that they must shorten a conversation. */
+  /** In OpenAI's words, by which clients know that they must shorten a conversation. What is no conversation is named instead. */
   contextTooLong: (field: Field, tokens: number | string, limit: number) =>
     new ApiError(
       'context_length_exceeded',
-      fieldText`This model's maximum context length is ${limit} tokens. However, your messages resulted in ${tokens} tokens. Shorten ${quoted(field)} or split it.`,
+      WITHOUT_MESSAGES.has(typeof field === 'object' ? field[0] : field)
+        ? fieldText`This model's maximum context length is ${limit} tokens. However, your ${quoted(field)} resulted in ${tokens} tokens. Shorten or split it.`
+        : fieldText`This model's maximum context length is ${limit} tokens. However, your messages resulted in ${tokens} tokens. Shorten ${quoted(field)} or split it.`,
       { field },
     ),
   /** The prompt alone would fit. Also in OpenAI's words. */

@@ -54,6 +54,8 @@ describe('the cross-encoder', () => {
     await expect(rerank({ query: '1 '.repeat(10), documents: ['1'] }, context)).rejects.toMatchObject({
       code: 'context_length_exceeded',
       param: 'query',
+      message:
+        "This model's maximum context length is 16 tokens. However, your 'query' resulted in 10 tokens, and only 9 have room beside a document. Shorten it.",
     });
   });
 

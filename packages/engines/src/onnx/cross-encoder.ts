@@ -36,7 +36,7 @@ export function createCrossEncoder(dependencies: CrossEncoderDependencies): Rera
       if (isQueryCut && truncation === undefined) {
         throw new ApiError(
           'context_length_exceeded',
-          fieldText`${QUERY} has ${queryIds.length} tokens, but at most ${queryLimit} of the ${contextLength} that this model reads at once may be the query. Shorten it.`,
+          fieldText`This model's maximum context length is ${contextLength} tokens. However, your ${QUERY} resulted in ${queryIds.length} tokens, and only ${queryLimit} have room beside a document. Shorten it.`,
           { field: QUERY },
         );
       }

@@ -141,6 +141,6 @@ describe('chunks', () => {
   it('name an input by its place in the request, also in the message', () => {
     const error = withRequestIndex(errors.contextTooLong(['inputs', 3], 600, 512), 64);
     expect(error).toMatchObject({ param: 'inputs[67]', code: 'context_length_exceeded' });
-    expect((error as Error).message).toContain("resulted in 600 tokens. Shorten 'inputs[67]'");
+    expect((error as Error).message).toContain("your 'inputs[67]' resulted in 600 tokens");
   });
 });
