@@ -45,6 +45,7 @@ describe('a deleted account', () => {
       return Buffer.from('{"embedding":[1]}');
     },
     errorBody: (_endpoint, error) => Buffer.from(JSON.stringify(error.toBody())),
+    statusOf: ({ status }) => status,
   };
 
   async function* content(text: string): AsyncGenerator<Uint8Array> {

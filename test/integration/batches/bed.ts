@@ -53,6 +53,7 @@ export function createExecutor() {
       }
     },
     errorBody: (_endpoint, error) => Buffer.from(JSON.stringify(error.toBody())),
+    statusOf: ({ status }) => status,
   };
   return {
     executor,

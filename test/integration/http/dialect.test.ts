@@ -45,3 +45,26 @@ it('of an account holds for its keys that have none', async () => {
   expect((await upload(strict)).created_at).toMatch(/^\d{4}-\d\d-\d\dT/);
   await bed.post('/v1/admin/accounts/default', { dialect: null });
 });
+
+it('holds in the lines of batches', async () => {
+  for (const [dialect, status] of [
+    ['openai', 400],
+    ['specification', 422],
+  ] as const) {
+    const openai = await client(dialect);
+    const body = { model: EMBEDDING, input: 'text', dimensions: 1_000_000 };
+    const line = JSON.stringify({ custom_id: 'a', method: 'POST', url: '/v1/embeddings', body });
+    const file = await openai.files.create({ file: await toFile(Buffer.from(line), 'lines.jsonl'), purpose: 'batch' });
+    const { id } = await openai.batches.create({
+      input_file_id: file.id,
+      endpoint: '/v1/embeddings',
+      completion_window: '24h',
+    });
+    await expect.poll(async () => (await openai.batches.retrieve(id)).status, { timeout: 30_000 }).toBe('completed');
+    const { error_file_id } = await openai.batches.retrieve(id);
+    const written = await (await openai.files.content(error_file_id ?? '')).json();
+    expect(written).toMatchObject({
+      response: { status_code: status, body: { error: { code: 'unsupported_parameter' } } },
+    });
+  }
+});

@@ -1,5 +1,4 @@
-import { type Dialect, dialectOf } from '@baobab/core/domain/principal.ts';
-import type { FastifyRequest } from 'fastify';
+import { type Dialect, dialectOf, type Principal } from '@baobab/core/domain/principal.ts';
 
 interface DialectRules {
   /** Of an error. */
@@ -21,6 +20,5 @@ const RULES: Readonly<Record<Dialect, DialectRules>> = {
 };
 
 /** Those of the caller, once it is known. */
-export function dialectRules({ record }: FastifyRequest): DialectRules {
-  return RULES[record.principal === undefined ? 'specification' : dialectOf(record.principal)];
-}
+export const dialectRules = (caller: Principal | undefined): DialectRules =>
+  RULES[caller === undefined ? 'specification' : dialectOf(caller)];

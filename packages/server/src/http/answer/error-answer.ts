@@ -109,7 +109,7 @@ export function writeError(error: unknown, request: FastifyRequest, reply: Fasti
   const { errorBody } = request.record.config;
   if (errorBody !== undefined) reply.header('request-id', request.id);
   const body = errorBody?.(answer, request.id) ?? answer.toBody();
-  reply.status(dialectRules(request).status(answer.status)).type('application/json; charset=utf-8');
+  reply.status(dialectRules(request.record.principal).status(answer.status)).type('application/json; charset=utf-8');
   return JSON.stringify(body);
 }
 

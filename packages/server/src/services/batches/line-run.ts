@@ -91,6 +91,8 @@ export interface LineExecutor {
   execute(endpoint: BatchEndpoint, body: unknown, call: InferenceCall): Promise<Uint8Array>;
   /** The JSON of an error, in the shape of the endpoint. */
   errorBody(endpoint: BatchEndpoint, error: ApiError, requestId: string): Uint8Array;
+  /** The status that the caller, if it is known, gets with an error. */
+  statusOf(error: ApiError, caller: Principal | undefined): number;
 }
 
 export interface LineRunDependencies {
@@ -197,8 +199,9 @@ export function createLineRun(dependencies: LineRunDependencies): LineRun {
                 );
               }
               const body = executor.errorBody(batch.endpoint, failure, requestId);
-              record(failure.status, { code: failure.code, message: messageOf(body) });
-              return { status: failure.status, requestId, body };
+              const status = executor.statusOf(failure, principal);
+              record(status, { code: failure.code, message: messageOf(body) });
+              return { status, requestId, body };
             }
             if (next.counts) counted += 1;
             slot.release();

@@ -9,6 +9,7 @@ import type { ChatService } from '../../../inference/chat.ts';
 import type { EmbeddingsService } from '../../../inference/embeddings.ts';
 import type { RerankService } from '../../../inference/rerank.ts';
 import type { LineExecutor } from '../../../services/batches/line-run.ts';
+import { dialectRules } from '../../answer/dialect.ts';
 import { nameFields } from '../../answer/field-names.ts';
 import { createBodyCheck } from '../../body/validation.ts';
 import type { GenerationEndpoint } from '../../generation/endpoint.ts';
@@ -80,5 +81,6 @@ export function createLineExecutor(dependencies: LineExecutorDependencies): Line
   return {
     execute: async (name, body, call) => bytesOf(await lines[name].answer(call, body)),
     errorBody: (name, error, requestId) => bytesOf(lines[name].errorBody?.(error, requestId) ?? error.toBody()),
+    statusOf: ({ status }, caller) => dialectRules(caller).status(status),
   };
 }

@@ -113,7 +113,7 @@ export const fileToWire = (file: StoredFile, request: FastifyRequest): Static<ty
   purpose: file.purpose,
   filename: file.filename,
   bytes: file.bytes,
-  created_at: dialectRules(request).time(file.createdAt),
-  expires_at: dialectRules(request).time(file.expiresAt),
+  created_at: dialectRules(request.record.principal).time(file.createdAt),
+  expires_at: dialectRules(request.record.principal).time(file.expiresAt),
   status: 'processed',
 });
