@@ -153,6 +153,26 @@ describe('slots', () => {
     await second.return?.();
   });
 
+  it('that are all taken cause a Retry-After that says when they are likely to be free', async () => {
+    await start({
+      upstreams: [{ settings: { maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],
+      model: { queue: { length: 1, timeoutMs: 60_000 } },
+    });
+    const first = await untilText(bench.chat(hello));
+    const waiting = untilText(bench.chat(hello));
+    bench.clock.advance(41_000);
+    await first.return?.();
+    const second = await waiting;
+    const third = untilText(bench.chat(hello));
+    await expect(collect(bench.chat(hello))).rejects.toMatchObject({
+      code: 'capacity_exceeded',
+      // Two before it, and an answer takes 6 s: the average so far of 1 s moved by one eighth towards 41 s.
+      retryAfterSeconds: 12,
+    });
+    await second.return?.();
+    await (await third).return?.();
+  });
+
   it('are waited for until the timeout', async () => {
     await start({
       upstreams: [{ settings: { maxConcurrency: 1 }, behaviour: { stallAfterChunks: 3 } }],

@@ -35,6 +35,22 @@ const SMALLEST_READING = 1 / 8;
 export const sizeOfReading: QueueSize = (context) =>
   Math.min(1, Math.max(SMALLEST_READING, workOf(context) / READ_TOKENS));
 
+const MAX_RETRY_AFTER_SECONDS = 60;
+
+/** When a full queue has room for one more, as far as the requests so far tell. */
+export class Drain {
+  /** How long a request holds its slot, smoothed. */
+  #heldMs = 1_000;
+
+  ended(heldMs: number): void {
+    this.#heldMs += (heldMs - this.#heldMs) / 8;
+  }
+
+  retryAfterSeconds(waiting: number, slots: number): number {
+    return Math.min((this.#heldMs * (waiting + 1)) / Math.max(1, slots) / 1000, MAX_RETRY_AFTER_SECONDS);
+  }
+}
+
 export interface FairQueue<T> extends TurnQueue<T> {
   /** `need`: what the request asks for, such as a region, where not all ask for the same. */
   wait(context: QueueContext, attempt: () => T | undefined, need?: string): Promise<T>;

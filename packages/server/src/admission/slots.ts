@@ -1,6 +1,6 @@
 import type { Priority } from '@baobab/core/engine/engine.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
-import { createFairQueue, type FairQueue, type QueueContext, type QueueSize } from './fair-queue.ts';
+import { createFairQueue, Drain, type FairQueue, type QueueContext, type QueueSize } from './fair-queue.ts';
 
 /** Lets a bounded number of requests work at once. The others wait in a fair queue. */
 export interface SlotsOptions {
@@ -33,8 +33,6 @@ export interface Slots {
   inUse(): number;
 }
 
-const MAX_RETRY_AFTER_SECONDS = 60;
-
 export function createSlots(options: SlotsOptions): Slots {
   const { queueLength, sizeOf, queueTimeoutMs, clock, onDepth } = options;
   /** Slots by account. */
@@ -43,18 +41,14 @@ export function createSlots(options: SlotsOptions): Slots {
   let maxPerAccount: number | undefined;
   let inUse = 0;
   let batchInUse = 0;
-  /** Smoothed time a slot is held, for Retry-After. */
-  let heldMs = 1_000;
+  const drain = new Drain();
 
   const queue: FairQueue<Permit> = createFairQueue({
     bound: {
       length: queueLength,
       sizeOf,
       timeoutMs: queueTimeoutMs,
-      retryAfterSeconds() {
-        const seconds = (heldMs * (queue.waiting() + 1)) / Math.max(1, capacity) / 1000;
-        return Math.min(seconds, MAX_RETRY_AFTER_SECONDS);
-      },
+      retryAfterSeconds: () => drain.retryAfterSeconds(queue.waiting(), capacity),
     },
     obstacle: ({ priority }) => (isFree(priority) ? 'account' : 'all'),
     ...(onDepth && { onDepth }),
@@ -93,7 +87,7 @@ export function createSlots(options: SlotsOptions): Slots {
         if (priority === 'batch') batchInUse -= 1;
         countHeld(accountId, -1);
         end();
-        heldMs += (clock.now() - since - heldMs) / 8;
+        drain.ended(clock.now() - since);
         queue.wake();
       },
     };

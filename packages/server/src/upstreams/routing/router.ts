@@ -5,7 +5,7 @@ import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
-import { createFairQueue, type FairQueue, type QueueSize } from '../../admission/fair-queue.ts';
+import { createFairQueue, Drain, type FairQueue, type QueueSize } from '../../admission/fair-queue.ts';
 import { createFairShares, type FairShares } from '../../admission/fair-shares.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
 import { chooseByPrefix } from './prefixes.ts';
@@ -52,8 +52,6 @@ interface RequestHistory {
 
 /** While no upstream is known. */
 const MOST_INPUTS = 256;
-/** When the queue is full. */
-const RETRY_AFTER_SECONDS = 1;
 
 /** An upstream that counts wrong may do so in every answer; a metric counts them all. */
 const OVERCOUNT_LOG_MS = 60_000;
@@ -66,6 +64,7 @@ export class Router {
   readonly #logger: RouterDependencies['logger'];
   readonly #clock: Clock;
   readonly #waiting: FairQueue<UpstreamCall>;
+  readonly #drain = new Drain();
   readonly #retries = new RetryBudget();
   readonly #shares: FairShares;
   /** Where the search for the least loaded upstream starts, so that equally loaded ones take turns. */
@@ -81,7 +80,10 @@ export class Router {
     this.#logger = logger;
     this.#clock = clock;
     this.#waiting = createFairQueue<UpstreamCall>({
-      bound: { ...queue, retryAfterSeconds: () => RETRY_AFTER_SECONDS },
+      bound: {
+        ...queue,
+        retryAfterSeconds: () => this.#drain.retryAfterSeconds(this.#waiting.waiting(), this.#slots()),
+      },
       obstacle: () => this.#obstacle,
     });
     this.#shares = createFairShares(clock);
@@ -125,6 +127,14 @@ export class Router {
   /** Lets waiting requests try again after an upstream's state has changed. */
   wake(): void {
     this.#waiting.wake();
+  }
+
+  /** Of all upstreams that take requests. */
+  #slots(): number {
+    return this.#members().reduce(
+      (sum, upstream) => sum + (upstream.available() ? upstream.settings.maxConcurrency : 0),
+      0,
+    );
   }
 
   async #open<T>(
@@ -220,6 +230,7 @@ export class Router {
 
   #begin(upstream: Upstream, context: CallContext, history: RequestHistory): UpstreamCall {
     const startedAt = performance.now();
+    const takenAt = this.#clock.now();
     const inBatch = context.priority === 'batch' ? 1 : 0;
     upstream.inFlight += 1;
     upstream.batchInFlight += inBatch;
@@ -235,6 +246,7 @@ export class Router {
       onRelease: (failure) => {
         upstream.inFlight -= 1;
         upstream.batchInFlight -= inBatch;
+        this.#drain.ended(this.#clock.now() - takenAt);
         if (failure?.kind === 'busy') this.#lastRefusedAt = this.#clock.now();
         this.#shares.ended(context.accountId);
         end();
