@@ -77,14 +77,29 @@ describe('embeddings', () => {
     expectVectors(await embed({ inputs: ['a', 'b'] }), ['a', 'b']);
   });
 
-  it('take token ids', async () => {
-    await start([{ kind: 'vllm' }]);
-    expectVectors(await embed({ inputs: [[1, 2], [3]] }), ['t1 t2', 't3']);
-  });
+  it.each(['openai', 'vllm', 'tei', 'llama-server', 'baobab'] as const)(
+    'take token ids as they are (%s)',
+    async (kind) => {
+      await start([{ kind }]);
+      const inputs = [[101, 1, 2, 102], [3], [0, 0]];
+      const result = await embed({ inputs });
+      expectVectors(result, ['t101 t1 t2 t102', 't3', 't0 t0']);
+      const [request, ...others] = bench.upstreams[0]?.requests ?? [];
+      expect(others).toEqual([]);
+      expect(request?.body).toMatchObject(kind === 'tei' ? { inputs } : { input: inputs });
+    },
+  );
 
-  it('refuse token ids for Ollama, which knows only text', async () => {
+  it('refuse token ids before any call for Ollama, which knows only text', async () => {
     await start([{ kind: 'ollama' }]);
-    await expect(embed({ inputs: [[1, 2]] })).rejects.toMatchObject({ code: 'unsupported_parameter', param: 'inputs' });
+    for (const inputs of [[[1, 2]], [[1, 2], [3]]]) {
+      await expect(embed({ inputs })).rejects.toMatchObject({
+        code: 'unsupported_parameter',
+        status: 422,
+        param: 'inputs',
+      });
+    }
+    expect(bench.upstreams[0]?.requests).toEqual([]);
   });
 
   it('refuse more dimensions than the vectors have', async () => {
