@@ -2,7 +2,7 @@ import type { RerankCapability } from '@baobab/core/engine/engine.ts';
 import { cutTokens, pairIn, roomIn } from '@baobab/core/engine/truncation.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { type FieldPath, fieldText } from '@baobab/core/errors/fields.ts';
-import type { Batcher } from './batching/batcher.ts';
+import type { Batcher } from './batcher.ts';
 import { joined, mapInSlices } from './encoder.ts';
 import type { EncoderSequence } from './session.ts';
 import type { Encode, Template } from './tokenizer/template.ts';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { LoadSpec } from '@baobab/core/engine/driver.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
-import { type Batcher, createBatcher } from './batching/batcher.ts';
+import { type Batcher, createBatcher } from './batcher.ts';
 import type { OnnxOptions } from './driver.ts';
 import { type EncoderSession, openSession } from './session.ts';
 import { loadTokenizer, type Tokenizer } from './tokenizer/tokenizer.ts';

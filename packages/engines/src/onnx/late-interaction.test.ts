@@ -1,6 +1,6 @@
 import { callContext } from '@baobab/core/engine/testing/call-context.ts';
 import { describe, expect, it } from 'vitest';
-import { createBatcher } from './batching/batcher.ts';
+import { createBatcher } from './batcher.ts';
 import type { Encoder } from './encoder.ts';
 import { createLateInteraction } from './late-interaction.ts';
 

@@ -2,8 +2,8 @@ import type { CallContext } from '@baobab/core/engine/engine.ts';
 import { callContext } from '@baobab/core/engine/testing/call-context.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { describe, expect, it } from 'vitest';
-import type { EncoderBatch, EncoderOutput } from '../session.ts';
 import { type BatcherOptions, chooseWindow, createBatcher } from './batcher.ts';
+import type { EncoderBatch, EncoderOutput } from './session.ts';
 
 /** A session whose runs end when the test says so. A row's output is its first id. */
 function fakeSession() {

@@ -5,8 +5,8 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import { ActiveAccounts } from '@baobab/core/runtime/active-accounts.ts';
 import { Share } from '@baobab/core/runtime/shares.ts';
 import { shareOf } from '@baobab/core/runtime/work.ts';
-import type { Row } from '../pooling.ts';
-import type { EncoderBatch, EncoderSequence, EncoderSession } from '../session.ts';
+import type { Row } from './pooling.ts';
+import type { EncoderBatch, EncoderSequence, EncoderSession } from './session.ts';
 
 export interface BatcherOptions extends WindowOptions {
   /** Tokens that may wait in all. */
