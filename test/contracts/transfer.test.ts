@@ -12,7 +12,7 @@ import {
   requireSameTables,
   type TransferOptions,
   transfer,
-} from '../../packages/server/src/adapters/transfer/transfer.ts';
+} from '../../packages/server/src/adapters/transfer.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
 import { sharedPostgres } from '../fixtures/shared-postgres.ts';

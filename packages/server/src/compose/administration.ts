@@ -8,7 +8,7 @@ import type { BatchRepository } from '@baobab/core/ports/batches.ts';
 import { systemClock as clock, systemClock } from '@baobab/core/runtime/clock.ts';
 import { type BackupSummary, createBackup, restoreBackup } from '../adapters/backup.ts';
 import type { Store } from '../adapters/store.ts';
-import { type TransferOptions, type TransferSummary, transfer } from '../adapters/transfer/transfer.ts';
+import { type TransferOptions, type TransferSummary, transfer } from '../adapters/transfer.ts';
 import { addedFolders } from '../catalog/adding/catalog-folder.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { type AccountsService, createAccounts } from '../services/access/accounts.ts';
@@ -111,7 +111,7 @@ export const restore = ({ dataDir }: ResolvedConfig, folder: string, onFile: OnF
   restoreBackup({ dataDir, folder, onFile });
 
 export { TransferError } from '../adapters/sql/shared/transfer.ts';
-export type { TransferSummary } from '../adapters/transfer/transfer.ts';
+export type { TransferSummary } from '../adapters/transfer.ts';
 
 export const hasOwnStore = ({ dataDir }: ResolvedConfig): boolean => existsSync(join(dataDir, 'baobab.sqlite'));
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { BlobInfo, BlobStore } from '@baobab/core/ports/blobs.ts';
-import { createDiskBlobStore } from '../blobs/disk.ts';
-import { acquireDataDirLock } from '../data-dir-lock.ts';
+import { createDiskBlobStore } from './blobs/disk.ts';
+import { acquireDataDirLock } from './data-dir-lock.ts';
 import {
   type AccountSums,
   type Cells,
@@ -13,8 +13,8 @@ import {
   TransferError,
   type TransferSource,
   type TransferTarget,
-} from '../sql/shared/transfer.ts';
-import { openTransfer } from '../store.ts';
+} from './sql/shared/transfer.ts';
+import { openTransfer } from './store.ts';
 
 export interface TransferOptions {
   dataDir: string;
