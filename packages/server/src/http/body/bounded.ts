@@ -42,3 +42,7 @@ export const anyMembers = (options: { description?: string } = {}) =>
 export const Metadata = Type.Record(Type.String(), Type.String({ documented: { maxLength: 512 } }), {
   documented: { maxProperties: 16, propertyNames: { maxLength: 64 } },
 });
+
+/** Official clients send null for fields that are not set. */
+export const optional = <T extends TSchema>(schema: T, description?: string) =>
+  Type.Optional(Type.Union([schema, Type.Null()], description === undefined ? {} : { description }));

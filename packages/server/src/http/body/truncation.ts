@@ -2,7 +2,7 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import { Type } from 'typebox';
 import type { AskedTruncation } from '../../inference/truncation.ts';
 import type { FieldNames } from '../answer/field-names.ts';
-import { optional } from './optional.ts';
+import { optional } from './bounded.ts';
 
 const ZERO_IS_NONE = { documented: { not: { const: 0 } } };
 

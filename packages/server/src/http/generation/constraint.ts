@@ -2,8 +2,7 @@ import type { OutputFormat } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { type Static, Type } from 'typebox';
 import type { FieldNames } from '../answer/field-names.ts';
-import { anyMembers, label, listOf, text } from '../body/bounded.ts';
-import { optional } from '../body/optional.ts';
+import { anyMembers, label, listOf, optional, text } from '../body/bounded.ts';
 
 const JsonSchema = anyMembers();
 const MAX_CHOICES = 1_024;

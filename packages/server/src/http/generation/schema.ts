@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { label, listOf } from '../body/bounded.ts';
-import { optional } from '../body/optional.ts';
+import { label, listOf, optional } from '../body/bounded.ts';
 
 /** Fields that chat and completions share. */
 export const samplingFields = {

@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { patternInWords } from '../../../validation/expectation.ts';
-import { anyMembers, label, listOf, shortText, text } from '../../body/bounded.ts';
-import { optional } from '../../body/optional.ts';
+import { anyMembers, label, listOf, optional, shortText, text } from '../../body/bounded.ts';
 import { constraintFields } from '../../generation/constraint.ts';
 import { STREAM_OPTIONS_RULE, StoppedBy, samplingFields, TokenIds, Usage } from '../../generation/schema.ts';
 

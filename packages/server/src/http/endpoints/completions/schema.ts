@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { shortText, text, tokenIds } from '../../body/bounded.ts';
-import { optional } from '../../body/optional.ts';
+import { optional, shortText, text, tokenIds } from '../../body/bounded.ts';
 import { constraintFields } from '../../generation/constraint.ts';
 import { STREAM_OPTIONS_RULE, StoppedBy, samplingFields, TokenIds, Usage } from '../../generation/schema.ts';
 

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import { label, shortText, text, tokenIds } from '../../body/bounded.ts';
-import { optional } from '../../body/optional.ts';
+import { label, optional, shortText, text, tokenIds } from '../../body/bounded.ts';
 import { truncationFields } from '../../body/truncation.ts';
 import type { UnkeptFields } from '../../body/unkept.ts';
 

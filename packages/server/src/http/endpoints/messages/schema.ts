@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { commonErrors, inferenceErrors } from '../../answer/error-answer.ts';
-import { anyMembers, label, listOf, shortText, text } from '../../body/bounded.ts';
-import { optional } from '../../body/optional.ts';
+import { anyMembers, label, listOf, optional, shortText, text } from '../../body/bounded.ts';
 import { StoppedBy } from '../../generation/schema.ts';
 
 const Source = Type.Object({

@@ -1,7 +1,15 @@
 import { RESPONSE_STATUSES } from '@baobab/core/domain/response.ts';
 import { type Static, Type } from 'typebox';
-import { anyMembers, label, listOf, text as longText, Metadata, pathText, shortText } from '../../body/bounded.ts';
-import { optional } from '../../body/optional.ts';
+import {
+  anyMembers,
+  label,
+  listOf,
+  text as longText,
+  Metadata,
+  optional,
+  pathText,
+  shortText,
+} from '../../body/bounded.ts';
 import { StoppedBy } from '../../generation/schema.ts';
 
 /** A part of a message or of a tool's output. Which fields it needs depends on its type; see `input.ts`. */

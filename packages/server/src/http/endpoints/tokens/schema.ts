@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import { shortText, text, tokenIds } from '../../body/bounded.ts';
-import { optional } from '../../body/optional.ts';
+import { optional, shortText, text, tokenIds } from '../../body/bounded.ts';
 import { chatPromptFields } from '../chat/schema.ts';
 
 const model = shortText({ minLength: 1, description: 'Slug of any model, with an optional pin' });
