@@ -4,6 +4,8 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import { describe, expect, inject } from 'vitest';
 import { skippedBecause } from '../../fixtures/required-parts.ts';
 
+export { signIn } from './chromium.ts';
+
 const shared = inject('sharedBrowser');
 const missing = skippedBecause(
   'chromium',
@@ -40,14 +42,6 @@ export async function openPage(options: BrowserContextOptions = {}): Promise<Ope
   return { page, errors, [Symbol.asyncDispose]: () => context.close() };
 }
 
-/** Types the key on the sign-in page, as a person does. */
-export async function signIn(page: Page, address: string, key: string, path = ''): Promise<void> {
-  await page.goto(`${address}/console${path}`);
-  await page.getByLabel('API key').fill(key);
-  await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.locator('h1#page-title').waitFor();
-}
-
 const axeSource = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
 interface Violation {
@@ -79,6 +73,32 @@ export async function expectNoOverflow(page: Page): Promise<void> {
   await expect.poll(() => page.evaluate<number>(overflow)).toBe(0);
 }
 
+/** Controls that share a place, where one of them cannot be read or hit. What is scrolled out of sight is nowhere. */
+const OVERLAPS = `(() => {
+  const layer = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.querySelector('main');
+  const boxOf = (element) => {
+    let { left, top, right, bottom } = element.getBoundingClientRect();
+    for (let around = element.parentElement; around !== null; around = around.parentElement) {
+      if (getComputedStyle(around).overflow === 'visible') continue;
+      const clip = around.getBoundingClientRect();
+      [left, top] = [Math.max(left, clip.left), Math.max(top, clip.top)];
+      [right, bottom] = [Math.min(right, clip.right), Math.min(bottom, clip.bottom)];
+    }
+    return { element, left, top, right, bottom };
+  };
+  const boxes = [...layer.querySelectorAll('button, a, label, input, select, textarea, summary')]
+    .filter((each) => each.checkVisibility({ visibilityProperty: true, opacityProperty: true }))
+    .map(boxOf);
+  const share = (a, b) =>
+    !a.element.contains(b.element) && !b.element.contains(a.element) &&
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2;
+  const name = ({ element }) => (element.textContent.trim() || element.ariaLabel || element.tagName).slice(0, 40);
+  return boxes.flatMap((one, index) =>
+    boxes.slice(index + 1).filter((other) => share(one, other)).map((other) => name(one) + ' and ' + name(other)),
+  );
+})()`;
+
 const LOOKS = [
   { width: 1440, height: 900, colorScheme: 'light', rules: undefined },
   // Nothing but colours differs from the light page.
@@ -94,6 +114,7 @@ export async function expectGoodEverywhere(page: Page): Promise<void> {
     await page.setViewportSize({ width, height });
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     await expectNoOverflow(page);
+    await expect.poll(() => page.evaluate<string[]>(OVERLAPS)).toEqual([]);
     await expectAccessible(page, rules);
   }
 }

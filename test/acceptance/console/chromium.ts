@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Browser, type BrowserServer, chromium, type LaunchOptions } from 'playwright-core';
+import { type Browser, type BrowserServer, chromium, type LaunchOptions, type Page } from 'playwright-core';
 
 const INSTALLED = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const FLAGS = [
@@ -54,3 +54,11 @@ export const openBrowser = async (): Promise<Browser> => chromium.launch(await l
 /** A browser that other processes can connect to. */
 export const startBrowser = async (): Promise<BrowserServer> =>
   chromium.launchServer({ ...(await launchOptions()), host: '127.0.0.1' });
+
+/** Types the key on the sign-in page, as a person does. */
+export async function signIn(page: Page, address: string, key: string, path = ''): Promise<void> {
+  await page.goto(`${address}/console${path}`);
+  await page.getByLabel('API key').fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.locator('h1#page-title').waitFor();
+}

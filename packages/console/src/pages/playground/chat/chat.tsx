@@ -160,7 +160,7 @@ function Composer(props: ComposerProps) {
         }}
       />
       <div class="spread">
-        <div class="row">
+        <div class="row row-wrap">
           <Button tone="quiet" disabled={clearDisabled || running} onClick={onClear}>
             {playground.clear}
           </Button>
@@ -168,7 +168,7 @@ function Composer(props: ComposerProps) {
             {playground.code}
           </Button>
           {hasKeyboard() && (
-            <label class="check small muted wide-only">
+            <label class="check small muted">
               <input
                 type="checkbox"
                 checked={enterSends}
