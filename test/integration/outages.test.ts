@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -268,7 +270,63 @@ describe.skipIf(ownPostgresMissing !== undefined)('a short outage of PostgreSQL'
   });
 });
 
+describe.skipIf(ownPostgresMissing !== undefined)('a server that starts while PostgreSQL is away', () => {
+  it('waits for it, and says so once', async () => {
+    const postgres = await startOwnPostgres();
+    onTestFinished(() => postgres.stop());
+    const BAOBAB_STORE = await postgres.createDatabase();
+    await postgres.halt('SIGQUIT');
+    // In its place, to see the server try.
+    const nothing = createServer((socket: Socket) => socket.destroy()).listen(postgres.port, '127.0.0.1');
+    await once(nothing, 'listening');
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
+    const starting = start(directory.path, { BAOBAB_STORE });
+    for (let tries = 0; tries < 3; tries += 1) await once(nothing, 'connection');
+    nothing.close();
+    await once(nothing, 'close');
+    await postgres.start();
+    await using server = await starting;
+    expect((await callerOf(server).get('/readyz')).status).toBe(200);
+    const lines = server
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('PostgreSQL'));
+    expect(lines.filter((line) => line.includes('does not answer'))).toEqual([
+      expect.stringContaining('Waiting for it.'),
+    ]);
+  });
+
+  it('does not wait for what an operator must mend', async () => {
+    const postgres = await startOwnPostgres();
+    onTestFinished(() => postgres.stop());
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
+    const BAOBAB_STORE = postgres.url.replace(/\/[^/]*$/, '/nowhere');
+    await expect(start(directory.path, { BAOBAB_STORE })).rejects.toThrow("has no database 'nowhere'");
+  });
+});
+
 describe.skipIf(s3Missing !== undefined)('while S3 is away', () => {
+  it('a server starts degraded, and takes files when S3 is back', async () => {
+    const s3 = await startS3();
+    onTestFinished(() => s3.stop());
+    await s3.halt();
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
+    const BAOBAB_BLOBS = `s3://${s3.bucket}/start-${Date.now()}`;
+    const env = { ...s3.env, BAOBAB_BLOBS, BAOBAB_BLOBS_ENDPOINT: s3.endpoint };
+    await using server = await start(directory.path, env);
+    const { get, post, upload } = callerOf(server);
+    const readiness = async () => (await get('/readyz')).json();
+    expect(await readiness()).toEqual({
+      status: 'degraded',
+      reasons: ['S3 does not answer: requests that need files get 503'],
+    });
+    expect((await post('/v1/chat/completions', { model: CHAT, messages })).status).toBe(200);
+    expect(isOutage(await seen(await upload()))).toBe(true);
+    await s3.start();
+    await expect.poll(readiness).toEqual({ status: 'ready', reasons: [] });
+    expect((await upload()).status).toBe(200);
+  });
+
   it('requests that need files get 503, and others are answered', async () => {
     const s3 = await startS3();
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));

@@ -6,6 +6,11 @@ export class StoreUnavailableError extends Error {
   override readonly name: string = 'StoreUnavailableError';
 }
 
+/** Nothing answers, or not for the moment. Waiting may mend it. */
+export class StoreAwayError extends StoreUnavailableError {
+  override readonly name = 'StoreAwayError';
+}
+
 /** There is no space left to store it. What needs none still works. */
 export class StorageFullError extends StoreUnavailableError {
   override readonly name = 'StorageFullError';

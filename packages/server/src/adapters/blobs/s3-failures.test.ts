@@ -1,5 +1,5 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
-import { StorageFullError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { StorageFullError, StoreAwayError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { expect, it } from 'vitest';
 import { isAbsent, toBlobError } from './s3-failures.ts';
 
@@ -10,10 +10,16 @@ it.each([
   ['InternalError', 500],
   ['SlowDown', 503],
   ['TooManyRequests', 429],
+])('calls the store away after %s', (name, status) => {
+  expect(toBlobError(answered(name, status))).toBeInstanceOf(StoreAwayError);
+});
+
+it.each([
   ['AccessDenied', 403],
   ['NoSuchBucket', 404],
-])('calls the store unavailable after %s', (name, status) => {
-  expect(toBlobError(answered(name, status))).toBeInstanceOf(StoreUnavailableError);
+])('calls the store unavailable, not away, after %s', (name, status) => {
+  expect(toBlobError(answered(name, status))).toEqual(expect.any(StoreUnavailableError));
+  expect(toBlobError(answered(name, status))).not.toBeInstanceOf(StoreAwayError);
 });
 
 it.each([
@@ -22,14 +28,14 @@ it.each([
   ['ENOTFOUND', 'the host name could not be resolved'],
   ['EPIPE', 'the connection was cut'],
   ['CERT_HAS_EXPIRED', 'its certificate has expired'],
-])('calls the store unavailable when the connection fails with %s', (code, reason) => {
+])('calls the store away when the connection fails with %s', (code, reason) => {
   expect(toBlobError(Object.assign(new Error('raw'), { code }))).toEqual(
-    new StoreUnavailableError(`S3 does not answer: ${reason}.`),
+    new StoreAwayError(`S3 does not answer: ${reason}.`),
   );
 });
 
-it('calls the store unavailable after a timeout', () => {
-  expect(toBlobError(Object.assign(new Error('late'), { name: 'TimeoutError' }))).toBeInstanceOf(StoreUnavailableError);
+it('calls the store away after a timeout', () => {
+  expect(toBlobError(Object.assign(new Error('late'), { name: 'TimeoutError' }))).toBeInstanceOf(StoreAwayError);
 });
 
 it('tells a full bucket from one that is away', () => {

@@ -1,10 +1,12 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
-import { StorageFullError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { StorageFullError, StoreAwayError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 
 const FULL = new Set(['QuotaExceeded', 'XMinioStorageFull', 'InsufficientStorage', 'StorageFull']);
-/** Answers that only an operator or time can change. The SDK has repeated those that are worth it. */
-const REFUSALS = [301, 401, 403, 404, 408, 429];
+/** Answers that only time can change. The SDK has repeated those that are worth it. */
+const isPassing = (status: number): boolean => status >= 500 || status === 408 || status === 429;
+/** Answers that only an operator can change. */
+const REFUSALS = [301, 401, 403, 404];
 
 export const isAbsent = (error: unknown): boolean =>
   error instanceof S3ServiceException && error.$metadata.httpStatusCode === 404 && error.name !== 'NoSuchBucket';
@@ -12,14 +14,17 @@ export const isAbsent = (error: unknown): boolean =>
 /** The error of the ports for an error of a call to S3. What is not from S3 or the network is a bug and stays as it is. */
 export function toBlobError(error: unknown): unknown {
   const { name, code } = error as NodeJS.ErrnoException;
-  const away = () => new StoreUnavailableError(`S3 does not answer: ${systemReason(error)}.`, { cause: error });
+  const text = `S3 does not answer: ${systemReason(error)}.`;
+  const away = () => new StoreAwayError(text, { cause: error });
   if (error instanceof S3ServiceException) {
     if (FULL.has(name)) return new StorageFullError('The bucket is full.', { cause: error });
     const status = error.$metadata.httpStatusCode ?? 500;
-    return status >= 500 || REFUSALS.includes(status) ? away() : error;
+    if (isPassing(status)) return away();
+    return REFUSALS.includes(status) ? new StoreUnavailableError(text, { cause: error }) : error;
   }
   const isNetwork = typeof code === 'string' && !code.startsWith('ERR_INVALID');
-  return isNetwork || name === 'TimeoutError' || name === 'CredentialsProviderError' ? away() : error;
+  if (isNetwork || name === 'TimeoutError') return away();
+  return name === 'CredentialsProviderError' ? new StoreUnavailableError(text, { cause: error }) : error;
 }
 
 /** Rejects with the errors of the ports. */
@@ -58,5 +63,8 @@ export function bucketProblem(error: unknown, { bucket, endpoint = 'AWS', region
     );
   }
   if (status === 301) return problem(`The bucket '${bucket}' is in another region than ${region}. Set AWS_REGION.`);
-  return problem(`S3 (${endpoint}) cannot be used: ${systemReason(error)}. Are blobs and blobs_endpoint right?`);
+  const Kind = toBlobError(error) instanceof StoreAwayError ? StoreAwayError : StoreUnavailableError;
+  return new Kind(`S3 (${endpoint}) cannot be used: ${systemReason(error)}. Are blobs and blobs_endpoint right?`, {
+    cause: error,
+  });
 }

@@ -12,8 +12,10 @@ import {
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { StoreAwayError } from '@baobab/core/errors/store-unavailable.ts';
 import type { BlobStore } from '@baobab/core/ports/blobs.ts';
 import { requireBlobKey } from './keys.ts';
+import { Availability } from './s3-availability.ts';
 import { bucketProblem, send, toBlobError, unlessAbsent } from './s3-failures.ts';
 
 /** An upload holds up to three parts in memory. */
@@ -96,6 +98,8 @@ const listUploads = (client: S3Client, input: ConstructorParameters<typeof ListM
 export interface S3BlobStore extends BlobStore {
   /** Removes the parts of interrupted uploads. Returns how many uploads. */
   sweepTemporary(olderThanMs: number): Promise<number>;
+  /** S3 did not answer the last call. */
+  isAway(): boolean;
   close(): void;
 }
 
@@ -110,6 +114,8 @@ export interface S3BlobOptions {
   withLinks: boolean;
   /** Milliseconds since 1970. */
   now: () => number;
+  /** For servers: S3 is away, or back. Without it, the bucket must answer from the start. */
+  onChange?: ((change: { isAway: boolean; error?: unknown }) => void) | undefined;
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -121,7 +127,7 @@ const LINK_SECONDS = 300;
 
 /** Opens the store and checks that the bucket can be used. Credentials are those of the AWS SDK: variables, profile or machine role. */
 export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobStore> {
-  const { bucket, endpoint, region, withLinks, now } = options;
+  const { bucket, endpoint, region, withLinks, now, onChange } = options;
   const Bucket = bucket;
   const start = options.prefix === '' ? '' : `${options.prefix}/`;
   const client = new S3Client({
@@ -138,11 +144,31 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
   });
   const keyOf = (key: string) => start + requireBlobKey(key);
 
+  const ask = () => client.send(new HeadBucketCommand({ Bucket }));
+  const availability = new Availability({ ask, onChange });
+  client.middlewareStack.add(
+    (next) => async (call) => {
+      try {
+        const answer = await next(call);
+        availability.note();
+        return answer;
+      } catch (error) {
+        availability.note(error);
+        throw error;
+      }
+    },
+    { step: 'initialize', name: 'availability' },
+  );
+
   try {
-    await client.send(new HeadBucketCommand({ Bucket }));
+    await ask();
   } catch (error) {
-    client.destroy();
-    throw bucketProblem(error, options);
+    const problem = bucketProblem(error, options);
+    if (onChange === undefined || !(problem instanceof StoreAwayError)) {
+      availability.close();
+      client.destroy();
+      throw problem;
+    }
   }
 
   return {
@@ -194,6 +220,11 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
 
     sweepTemporary: (olderThanMs) => abortUploads(client, { Bucket, Prefix: start }, now() - olderThanMs),
 
-    close: () => client.destroy(),
+    isAway: () => availability.isAway,
+
+    close() {
+      availability.close();
+      client.destroy();
+    },
   };
 }

@@ -27,6 +27,8 @@ export interface FileParts {
   files: FilesService;
   retention: FileRetention;
   schedule: FileRetentionSchedule;
+  /** What the operator should know while requests are still answered. */
+  degraded(): string[];
   closeBlobs(): void;
 }
 
@@ -52,11 +54,12 @@ export async function composeFiles(options: {
       else logger.info(bytes, 'the disk has space again, accepting uploads and batches');
     },
   });
-  const { blobs, orphansBefore, removeInterrupted, closeBlobs } = await openBlobs({
+  const { blobs, orphansBefore, removeInterrupted, degraded, closeBlobs } = await openBlobs({
     config,
     identity,
     space,
     sharedDisk,
+    logger,
     env,
   });
   const stopping = new AbortController();
@@ -65,6 +68,7 @@ export async function composeFiles(options: {
     blobs,
     space,
     retention,
+    degraded,
     closeBlobs,
     files: createFiles({
       files: store.files,

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { StoreAwayError } from '@baobab/core/errors/store-unavailable.ts';
+import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
 import { systemClock as clock } from '@baobab/core/runtime/clock.ts';
 import { freePort } from '@baobab/core/runtime/free-port.ts';
@@ -39,6 +42,29 @@ async function claimIdentity({ dataDir, store }: ResolvedConfig) {
   return { identity, release: lock.release };
 }
 
+const FIRST_DELAY_MS = 250;
+const LONGEST_DELAY_MS = 2_000;
+
+/**
+ * Waits for a database that is away: servers that end instead make an outage longer. They do not listen yet, so they get no requests.
+ * Rejects with what waiting cannot mend.
+ */
+async function whenThere<T>(open: () => Promise<T>, logger: Logger): Promise<T> {
+  let told: string | undefined;
+  for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS)) {
+    try {
+      const opened = await open();
+      if (told !== undefined) logger.info({}, 'the database answers, going on');
+      return opened;
+    } catch (error) {
+      if (!(error instanceof StoreAwayError)) throw error;
+      if (error.message !== told) logger.warn({}, `${error.message} Waiting for it.`);
+      told = error.message;
+    }
+    await delay(delayMs);
+  }
+}
+
 export interface FoundationOptions {
   env: Environment;
   /** Where a setting was made, for messages. */
@@ -73,27 +99,38 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
       throw error;
     });
   }
-  const store = await openConfiguredStore(config, {
-    journal: {
-      onError: (error) =>
-        logger.error({ err: error }, 'failed to append rows to the ledger, keeping them in the journal'),
-    },
-    reportLimitMs: config.reports.limitSeconds * 1_000,
-    patienceMs: config.storePatienceSeconds * 1_000,
-  });
+  const open = () =>
+    openConfiguredStore(config, {
+      journal: {
+        onError: (error) =>
+          logger.error({ err: error }, 'failed to append rows to the ledger, keeping them in the journal'),
+      },
+      reportLimitMs: config.reports.limitSeconds * 1_000,
+      patienceMs: config.storePatienceSeconds * 1_000,
+    });
+  const store = await whenThere(open, logger);
   const isMyTurn = createTurns(store, identity);
-  const { counters, degraded, closeCounters } = await openCounters({ config, identity, metrics, logger });
+  const {
+    counters,
+    degraded: degradedCounters,
+    closeCounters,
+  } = await openCounters({ config, identity, metrics, logger });
   const temporaryDirectory = join(ownDirectory, 'tmp');
   // Left over from a previous process.
   await rm(temporaryDirectory, { recursive: true, force: true });
   const sharedDisk = worker !== undefined;
-  const { closeBlobs, ...files } = await composeFiles({ config, store, identity, sharedDisk, isMyTurn, logger, env });
+  const {
+    closeBlobs,
+    degraded: degradedFiles,
+    ...files
+  } = await composeFiles({ config, store, identity, sharedDisk, isMyTurn, logger, env });
   createDiskMetrics(metrics.registry, files.space.status);
 
   return {
     ...{ config, env, worker, secrets, logger, metrics, entries, certificate },
-    ...{ identity, ownDirectory, temporaryDirectory, store, isMyTurn, counters, degraded },
+    ...{ identity, ownDirectory, temporaryDirectory, store, isMyTurn, counters },
     ...files,
+    degraded: () => [...degradedCounters(), ...degradedFiles()],
     /** Call it last. */
     async close() {
       await closeCounters();

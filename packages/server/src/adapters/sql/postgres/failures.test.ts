@@ -1,4 +1,4 @@
-import { StorageFullError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { StorageFullError, StoreAwayError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { DuplicateError } from '@baobab/core/ports/store-errors.ts';
 import { DatabaseError } from 'pg';
 import { expect, it } from 'vitest';
@@ -9,13 +9,13 @@ const failure = (code: string) => Object.assign(new DatabaseError('no', 2, 'erro
 it.each([
   ['23505', DuplicateError],
   ['53100', StorageFullError],
-  ['57P01', StoreUnavailableError],
-  ['57P03', StoreUnavailableError],
-  ['08006', StoreUnavailableError],
-  ['53300', StoreUnavailableError],
-  ['25006', StoreUnavailableError],
+  ['57P01', StoreAwayError],
+  ['57P03', StoreAwayError],
+  ['08006', StoreAwayError],
+  ['53300', StoreAwayError],
+  ['25006', StoreAwayError],
   ['28P01', StoreUnavailableError],
-  ['57014', StoreUnavailableError],
+  ['57014', StoreAwayError],
   ['40001', StoreUnavailableError],
   ['22P02', DatabaseError],
 ])('turns code %s into an error of the ports', (code, kind) => {
@@ -24,7 +24,7 @@ it.each([
 
 it('calls the store unavailable when a connection breaks', () => {
   expect(toStoreError(new Error('Connection terminated unexpectedly'))).toEqual(
-    new StoreUnavailableError('PostgreSQL does not answer: Connection terminated unexpectedly.'),
+    new StoreAwayError('PostgreSQL does not answer: Connection terminated unexpectedly.'),
   );
 });
 
@@ -45,6 +45,27 @@ it('tries again only after conflicts with other transactions', () => {
     false,
   ]);
   expect(isConflict(Object.assign(new Error('not of the server'), { code: '40001' }))).toBe(false);
+});
+
+const ADDRESS = { host: 'db.internal', port: 5432, user: 'me', database: 'store' };
+
+it.each([
+  ['refuses connections', Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })],
+  ['has no name yet', Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' })],
+  ['is starting', failure('57P03')],
+  ['has no connection left', failure('53300')],
+  ['stops', new Error('Connection terminated unexpectedly')],
+])('is worth waiting for when it %s', (_, error) => {
+  expect(connectionProblem(error, ADDRESS)).toBeInstanceOf(StoreAwayError);
+});
+
+it.each([
+  ['the password', failure('28P01')],
+  ['the user', failure('28000')],
+  ['the database', failure('3D000')],
+  ['its certificate', Object.assign(new Error('self-signed certificate'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })],
+])('is not worth waiting for when an operator must mend %s', (_, error) => {
+  expect(connectionProblem(error, ADDRESS)).not.toBeInstanceOf(StoreAwayError);
 });
 
 it('names the socket of a local server', () => {

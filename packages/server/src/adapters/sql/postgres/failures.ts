@@ -1,4 +1,4 @@
-import { StorageFullError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { StorageFullError, StoreAwayError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { DuplicateError } from '@baobab/core/ports/store-errors.ts';
 import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { DatabaseError } from 'pg';
@@ -17,14 +17,19 @@ const AWAY = [
   '08', // connection failures
   '25006', // read only: a standby, after a failover
   '25P', // it waited too long inside a transaction
-  '28', // the password or the rights were changed
-  UNKNOWN_DATABASE,
   '40', // undone by the server; conflicts have a message of their own
   '53', // no memory, or no connection left
   '55P03', // lock timeout
   '57', // stopped or cancelled by the operator, or not started yet
   '58', // failures of its disk
 ];
+/** An operator has to mend these. */
+const REFUSED = [
+  '28', // the password or the rights were changed
+  UNKNOWN_DATABASE,
+];
+
+const starts = (code: string, classes: readonly string[]): boolean => classes.some((start) => code.startsWith(start));
 
 const codeOf = (error: unknown): string => (error as { code?: unknown } | undefined)?.code?.toString() ?? '';
 
@@ -38,7 +43,7 @@ export function toStoreError(error: unknown): unknown {
   // An error of our own code, such as a value that a number cannot hold.
   if (error instanceof TypeError || error instanceof RangeError) return error;
   if (!(error instanceof DatabaseError)) {
-    return new StoreUnavailableError(`PostgreSQL does not answer: ${systemReason(error)}.`, { cause: error });
+    return new StoreAwayError(`PostgreSQL does not answer: ${systemReason(error)}.`, { cause: error });
   }
   const code = codeOf(error);
   if (code === UNIQUE_VIOLATION) return new DuplicateError(message, { cause: error });
@@ -47,8 +52,9 @@ export function toStoreError(error: unknown): unknown {
     const text = `PostgreSQL is too busy: other transactions were first for as long as we tried (${message}).`;
     return new StoreUnavailableError(text, { cause: error });
   }
-  const isAway = AWAY.some((start) => code.startsWith(start));
-  return isAway ? new StoreUnavailableError(`PostgreSQL does not answer: ${message}.`, { cause: error }) : error;
+  const text = `PostgreSQL does not answer: ${message}.`;
+  if (starts(code, AWAY)) return new StoreAwayError(text, { cause: error });
+  return starts(code, REFUSED) ? new StoreUnavailableError(text, { cause: error }) : error;
 }
 
 const PROBLEMS: readonly [code: string, problem: string][] = [
@@ -79,23 +85,32 @@ export interface ServerAddress {
   database: string | undefined;
 }
 
-const UNREACHABLE = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOENT'];
+const UNREACHABLE = [
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOENT',
+];
 
 /** Tells the operator why the server cannot be used. Contains no password. */
 export function connectionProblem(error: unknown, { host, port, user, database }: ServerAddress): Error {
   const place = host.startsWith('/') ? host : `${host}:${port}`;
   const problem = (text: string) => new StoreUnavailableError(text, { cause: error });
+  const away = (text: string) => new StoreAwayError(text, { cause: error });
   const code = codeOf(error);
   const { message } = error as Error;
   if (UNREACHABLE.includes(code)) {
-    return problem(
+    return away(
       `PostgreSQL at ${place} cannot be reached: ${systemReason(error)}. Is it running, and is its address in store right?`,
     );
   }
-  if (message.includes('timeout')) {
-    return problem(
-      `PostgreSQL at ${place} does not answer. Is its address in store right, and does a firewall allow it?`,
-    );
+  // The last is what pg says of a server that stops.
+  if (/timeout|terminated unexpectedly/.test(message)) {
+    return away(`PostgreSQL at ${place} does not answer. Is its address in store right, and does a firewall allow it?`);
   }
   if (code === INVALID_PASSWORD || message.startsWith('SASL')) {
     return problem(`PostgreSQL at ${place} refuses user '${user}': the password in store is wrong or missing.`);
@@ -106,5 +121,6 @@ export function connectionProblem(error: unknown, { host, port, user, database }
       `PostgreSQL at ${place} has no database '${database}'. Create it: createdb -E UTF8 -T template0 ${database}`,
     );
   }
-  return problem(`PostgreSQL at ${place} cannot be used: ${systemReason(error)}.`);
+  const text = `PostgreSQL at ${place} cannot be used: ${systemReason(error)}.`;
+  return starts(code, AWAY) ? away(text) : problem(text);
 }
