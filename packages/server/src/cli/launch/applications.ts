@@ -110,8 +110,9 @@ export const APPLICATIONS: Readonly<Record<string, Recipe>> = {
     parts: ({ address, model, contextLength }) => [
       shell(
         'export OPENAI_API_KEY=$BAOBAB_API_KEY',
-        'lm-eval run --model local-completions --tasks arc_easy --limit 20 \\',
-        `  --model_args model=${model},base_url=${address}/v1/completions,tokenizer_backend=remote,max_length=${contextLength}`,
+        'export TOKENIZER=path-or-hub-name-of-its-tokenizer',
+        'lm-eval run --model local-completions --tasks arc_easy --limit 20 --model_args \\',
+        `  model=${model},base_url=${address}/v1/completions,tokenizer=$TOKENIZER,max_length=${contextLength}`,
       ),
     ],
   },
