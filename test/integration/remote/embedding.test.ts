@@ -257,7 +257,7 @@ describe('an input that is too long', () => {
     await expect(embed({ inputs: ['a', 'b'.repeat(1_200)] })).rejects.toMatchObject({
       code: 'context_length_exceeded',
       param: 'inputs[1]',
-      message: expect.stringContaining("your 'inputs[1]' resulted in more than 64 tokens"),
+      message: expect.stringContaining("your 'inputs[1]' resulted in 65 tokens or more"),
     });
   });
 

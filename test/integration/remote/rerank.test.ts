@@ -109,7 +109,7 @@ describe('a rerank', () => {
         code: 'context_length_exceeded',
         status: 422,
         param: 'documents[5]',
-        message: expect.stringMatching(kind === 'vllm' ? /resulted in more than 64 tokens/ : /resulted in 102 tokens/),
+        message: expect.stringMatching(kind === 'vllm' ? /resulted in 65 tokens or more/ : /resulted in 102 tokens/),
       });
       expect(bench.upstreams[0]?.requests).toHaveLength(2);
     },

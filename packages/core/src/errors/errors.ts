@@ -17,6 +17,15 @@ const WITHOUT_MESSAGES: ReadonlySet<unknown> = new Set(['inputs', 'query', 'docu
 const quoted = (field: Field): string | FieldPath => (typeof field === 'string' ? `'${field}'` : field);
 
 /** Named constructors, so that each kind of error has one wording. */
+const contextTooLong = (field: Field, counted: string, limit: number) =>
+  new ApiError(
+    'context_length_exceeded',
+    WITHOUT_MESSAGES.has(typeof field === 'object' ? field[0] : field)
+      ? fieldText`This model's maximum context length is ${limit} tokens. However, your ${quoted(field)} resulted in ${counted}. Shorten or split it.`
+      : fieldText`This model's maximum context length is ${limit} tokens. However, your messages resulted in ${counted}. Shorten ${quoted(field)} or split it.`,
+    { field },
+  );
+
 export const errors = {
   invalidJson: (detail: string) => new ApiError('invalid_json', `The request body is not valid JSON: ${detail}.`),
   invalidParameter: (field: Field | undefined, message: string | FieldText) =>
@@ -146,14 +155,7 @@ export const errors = {
       `The request body is larger than the limit of ${limitBytes} bytes. Send less at once, or large files to /v1/files.`,
     ),
   /** In OpenAI's words, by which clients know that they must shorten a conversation. What is no conversation is named instead. */
-  contextTooLong: (field: Field, tokens: number | string, limit: number) =>
-    new ApiError(
-      'context_length_exceeded',
-      WITHOUT_MESSAGES.has(typeof field === 'object' ? field[0] : field)
-        ? fieldText`This model's maximum context length is ${limit} tokens. However, your ${quoted(field)} resulted in ${tokens} tokens. Shorten or split it.`
-        : fieldText`This model's maximum context length is ${limit} tokens. However, your messages resulted in ${tokens} tokens. Shorten ${quoted(field)} or split it.`,
-      { field },
-    ),
+  contextTooLong: (field: Field, tokens: number, limit: number) => contextTooLong(field, `${tokens} tokens`, limit),
   /** The prompt alone would fit. Also in OpenAI's words. */
   answerTooLong: ({ promptTokens, maxTokens, limit }: { promptTokens: number; maxTokens: number; limit: number }) =>
     new ApiError(
@@ -167,8 +169,8 @@ export const errors = {
       fieldText`The history in ${quoted(field)} has more than ${limitBytes} bytes or too many parts. No model reads that much: compact it, or start over.`,
       { field },
     ),
-  /** Without the exact number of tokens, for texts that are refused before they are counted. */
-  contextFarTooLong: (field: Field, limit: number) => errors.contextTooLong(field, `more than ${limit}`, limit),
+  /** Without the exact number of tokens, for texts that are refused before they are counted. Clients look for the words up to `tokens`. */
+  contextFarTooLong: (field: Field, limit: number) => contextTooLong(field, `${limit + 1} tokens or more`, limit),
   tooManyInputs: (field: Field, count: number, limit: number) =>
     new ApiError(
       'too_many_inputs',
