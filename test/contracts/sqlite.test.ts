@@ -263,7 +263,9 @@ describe('sqlite store', () => {
   });
 
   it('reports why a file cannot be opened', async () => {
-    await expect(openStore({ kind: 'sqlite', path: directory })).rejects.toThrow(/cannot be opened: EISDIR/);
+    await expect(openStore({ kind: 'sqlite', path: directory })).rejects.toThrow(
+      /cannot be opened: it is a folder, not a file/,
+    );
   });
 
   it('locks a data directory for one server', async () => {
