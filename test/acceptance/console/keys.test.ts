@@ -22,6 +22,7 @@ describeInBrowser('keys', () => {
     await form.getByText('Restricted').click();
     await form.getByLabel('Rerank').check();
     await form.getByRole('button', { name: 'In 30 days' }).click();
+    await form.getByRole('button', { name: 'Cut the end' }).click();
     await form.getByLabel('Requests per minute').fill('120');
     await form.getByLabel('Monthly budget in USD').fill('0.5');
     await expectAccessible(page);
@@ -30,7 +31,12 @@ describeInBrowser('keys', () => {
     const shown = page.getByRole('dialog', { name: `The key “${name}” is ready` });
     const secret = (await shown.locator('.secret pre').textContent()) ?? '';
     const record = (await (await ownKey(secret)).json()) as { id: string };
-    expect(record).toMatchObject({ name, scopes: ['chat', 'rerank', 'models'], budget: { limit_usd: 0.5 } });
+    expect(record).toMatchObject({
+      name,
+      scopes: ['chat', 'rerank', 'models'],
+      truncate_inputs: 'end',
+      budget: { limit_usd: 0.5 },
+    });
     expect(await shown.locator('pre').last().textContent()).toContain(secret);
     await shown.getByRole('button', { name: 'Python' }).click();
     expect(await shown.locator('pre').last().textContent()).toContain('urllib.request');

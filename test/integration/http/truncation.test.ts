@@ -1,6 +1,10 @@
+import { mkdtempDisposable, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { CohereClientV2 } from 'cohere-ai';
 import OpenAI from 'openai';
 import { afterAll, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
 import { cutFakeText, fakeVector } from '../../fixtures/fake-encoder.ts';
 import { startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { EMBEDDING, KEY, startHttpBed } from './bed.ts';
@@ -12,17 +16,27 @@ const CONTEXT = 512;
 /** Behind an upstream that cannot cut. */
 const OTHER = 'intfloat/e5-mistral-7b-instruct';
 
+/** Its catalog entry says that the start of long inputs is cut. */
+const CUTTER = 'acme/cutter';
+const catalog = await mkdtempDisposable(join(tmpdir(), 'baobab-cutter-'));
+await writeFile(
+  join(catalog.path, 'cutter.yaml'),
+  stringify({ slug: CUTTER, modality: 'embedding', dimensions: 1024, context_length: 8192, truncate_inputs: 'start' }),
+);
+
 const tei = await startFakeUpstream('tei', { dimensions: 1024, contextLength: 8192 });
 const plain = await startFakeUpstream('openai', { dimensions: 4096, contextLength: 4096 });
 const bed = await startHttpBed({
+  catalog_dir: catalog.path,
   upstreams: [
+    { model: CUTTER, url: tei.url, kind: 'tei' },
     { model: EMBEDDING, url: tei.url, kind: 'tei' },
     { model: OTHER, url: plain.url, kind: 'openai' },
   ],
 });
 afterAll(async () => {
   await bed[Symbol.asyncDispose]();
-  await Promise.all([tei.close(), plain.close()]);
+  await Promise.all([tei.close(), plain.close(), catalog.remove()]);
 });
 
 interface Embeddings {
@@ -171,6 +185,16 @@ describe('a setting for clients that cannot ask', () => {
     expect(await statusAndCount(refuses.secret)).toEqual([422, null]);
     await set('accounts/default', { truncate_inputs: null });
     await expect.poll(() => statusAndCount(inherits.secret)).toEqual([422, null]);
+  });
+
+  it('holds for a model, and a key may say otherwise', async () => {
+    const long = words(5_000);
+    const cut = await embed(long, { model: CUTTER });
+    expect([cut.status, cut.truncated]).toEqual([200, '1']);
+    const asked = await embed(long, { model: EMBEDDING, truncate: 'START' });
+    expect(cut.body.data).toEqual(asked.body.data);
+    const { secret } = await newKey({ truncate_inputs: 'none' });
+    expect(await embed(long, { model: CUTTER }, secret)).toMatchObject(TOO_LONG);
   });
 
   it('leaves requests alone at upstreams that cannot cut', async () => {

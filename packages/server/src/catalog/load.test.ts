@@ -84,6 +84,11 @@ describe('a catalog file', () => {
     ]);
   });
 
+  it('may say which side of inputs that are too long is cut', () => {
+    put('acme/tiny.yaml', changed({ truncate_inputs: 'start' }));
+    expect(loadCatalog([directory])).toEqual([expect.objectContaining({ truncateInputs: 'start' })]);
+  });
+
   it('says file and line of a misspelt key and of a bad value', () => {
     const text = MODEL.replace('licence', 'license')
       .replace('context_length: 512', 'context_length: many')
@@ -142,6 +147,16 @@ describe('a catalog file', () => {
       'truncation of another modality',
       changed({ modality: 'rerank', dimensions: null, truncation: true }),
       /truncation: only embedding/,
+    ],
+    [
+      'inputs of another modality that are cut',
+      changed({ modality: 'audio', dimensions: null, truncate_inputs: 'end' }),
+      /truncate_inputs: only inputs of embedding models and rerankers can be cut/,
+    ],
+    [
+      'inputs that are cut at a side that there is not',
+      changed({ truncate_inputs: 'left' }),
+      /truncate_inputs: must be/,
     ],
     [
       'a recommended version that is not there',
