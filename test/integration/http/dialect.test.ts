@@ -60,7 +60,7 @@ it('holds in the lines of batches', async () => {
       endpoint: '/v1/embeddings',
       completion_window: '24h',
     });
-    await expect.poll(async () => (await openai.batches.retrieve(id)).status, { timeout: 30_000 }).toBe('completed');
+    await expect.poll(async () => (await openai.batches.retrieve(id)).status).toBe('completed');
     const { error_file_id } = await openai.batches.retrieve(id);
     const written = await (await openai.files.content(error_file_id ?? '')).json();
     expect(written).toMatchObject({

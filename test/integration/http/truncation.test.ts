@@ -293,9 +293,7 @@ it('lines of batches are cut as requests are, and tell how many inputs were', as
     endpoint: '/v1/embeddings',
     completion_window: '24h',
   });
-  await expect
-    .poll(async () => (await openai.batches.retrieve(batch.id)).status, { timeout: 60_000, interval: 100 })
-    .toBe('completed');
+  await expect.poll(async () => (await openai.batches.retrieve(batch.id)).status).toBe('completed');
   const { output_file_id, error_file_id } = await openai.batches.retrieve(batch.id);
   const read = async (id = '') =>
     (await (await openai.files.content(id)).text())
