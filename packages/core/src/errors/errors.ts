@@ -16,7 +16,6 @@ const MODEL: FieldPath = ['model'];
 const WITHOUT_MESSAGES: ReadonlySet<unknown> = new Set(['inputs', 'query', 'documents', 'tokens']);
 const quoted = (field: Field): string | FieldPath => (typeof field === 'string' ? `'${field}'` : field);
 
-/** Named constructors, so that each kind of error has one wording. */
 const contextTooLong = (field: Field, counted: string, limit: number) =>
   new ApiError(
     'context_length_exceeded',
@@ -26,6 +25,7 @@ const contextTooLong = (field: Field, counted: string, limit: number) =>
     { field },
   );
 
+/** Named constructors, so that each kind of error has one wording. */
 export const errors = {
   invalidJson: (detail: string) => new ApiError('invalid_json', `The request body is not valid JSON: ${detail}.`),
   invalidParameter: (field: Field | undefined, message: string | FieldText) =>
