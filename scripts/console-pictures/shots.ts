@@ -1,14 +1,12 @@
-import { mkdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import type { Browser, BrowserContext, Page } from 'playwright-core';
-import type { Scene } from './scene.ts';
-import { BASE, CHAT, EMBED, RERANK, SUPPORT } from './traffic.ts';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { ANSWER, CHAT, EMBED, RERANK, type Scene, SUPPORT, WHISPER } from './scene.ts';
 
 /** What a person does on a page before its picture is taken. */
-type Act = (page: Page) => Promise<void>;
+type Act = (page: Page, scene: Scene) => Promise<void>;
 
 const AUDIO = join(import.meta.dirname, '../../test/fixtures/audio');
-const LONG_MS = 240_000;
+const LONG_MS = 60_000;
 
 /** Opens the first row with this text. */
 const openRow =
@@ -17,18 +15,42 @@ const openRow =
     page.getByRole('row').filter({ hasText: text }).locator('.row-button').first().click();
 
 const chat =
-  (question: string): Act =>
-  async (page) => {
+  ({ system, question, answer }: { system: string; question: string; answer: string }): Act =>
+  async (page, scene) => {
+    scene.answer(answer);
     const clear = page.getByRole('button', { name: 'Start over' });
     if (await clear.isEnabled()) await clear.click();
-    await page.getByLabel('System message').fill('You answer customers of an online bookshop. Be kind and brief.');
-    await page.getByLabel('Max output tokens').fill('160');
+    await page.getByLabel('System message').fill(system);
+    await page.getByLabel('Temperature').fill('0');
     await page.getByLabel('Message', { exact: true }).fill(question);
     await page.getByRole('button', { name: 'Send' }).click();
     await page.locator('.chat-answer .stats').last().waitFor({ timeout: LONG_MS });
     await page.getByRole('button', { name: 'Send' }).waitFor({ timeout: LONG_MS });
     await page.evaluate('document.activeElement?.blur(), window.scrollTo(0, 0)');
   };
+
+const SUPPORT_CHAT = chat({
+  system: 'You answer customers of an online bookshop. Be kind and brief.',
+  question: 'My parcel is three days late and I need it for a birthday. What can you do?',
+  answer: ANSWER,
+});
+const TRANSLATION = chat({
+  system: '',
+  question:
+    'Translate this English sentence into Swahili. Answer with the translation only.\n\nThe children walk to school every morning.',
+  answer: 'Watoto hutembea kwenda shuleni kila asubuhi.',
+});
+
+/** Starts the batch, and waits until it has come some way. */
+const startBatch: Act = async (page) => {
+  await page.getByRole('dialog').getByRole('button', { name: 'Create batch' }).click();
+  await page.getByRole('dialog', { name: 'Batch', exact: true }).waitFor();
+  await page.keyboard.press('Escape');
+  await page
+    .getByText(/^[4-9]\d of 400$/)
+    .first()
+    .waitFor({ timeout: LONG_MS });
+};
 
 const embeddings: Act = async (page) => {
   const texts = [
@@ -83,15 +105,10 @@ const fillKey: Act = async (page) => {
   await page.evaluate("document.querySelector('.sheet-body').scrollTo(0, 0)");
 };
 
-const createKey: Act = async (page) => {
-  await fillKey(page);
+const createKey: Act = async (page, scene) => {
+  await fillKey(page, scene);
   await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
   await page.getByRole('dialog', { name: 'The key “weekly-report” is ready' }).waitFor();
-};
-
-/** Waits until the running batch has come some way. */
-const progress: Act = async (page) => {
-  await page.getByText(/^([4-9]\d|\d{3}) of 400$/).waitFor({ timeout: LONG_MS });
 };
 
 /** Gives the reference viewer the time to load itself. */
@@ -107,18 +124,15 @@ export interface Shot {
   path: string;
   root?: boolean;
   /** An operator by default. */
-  as?: 'member' | 'nobody';
+  as?: keyof Scene['keys'];
   act?: Act;
   /** Also what is below the fold. */
   whole?: boolean;
-  /** The docs have it in dark, too. */
-  dark?: boolean;
+  /** The docs have it in dark, too, or only. */
+  dark?: boolean | 'only';
   /** The docs have it on a phone, too. */
   phone?: boolean;
-  before?: (scene: Scene) => Promise<void>;
 }
-
-const QUESTION = 'My parcel is three days late and I need it for a birthday. What can you do?';
 
 /** Every page of the console. */
 export const SHOTS: readonly Shot[] = [
@@ -129,25 +143,25 @@ export const SHOTS: readonly Shot[] = [
   { name: 'usage-by-key', path: '/usage?group=key&range=7d&view=time' },
   { name: 'requests', path: '/requests' },
   { name: 'request', path: `/requests?model=${SUPPORT}`, as: 'member', act: openRow('200') },
-  { name: 'request-failed', path: '/requests?status=429', act: openRow('429'), dark: true },
+  { name: 'request-failed', path: '/requests?status=429', act: openRow('429'), dark: 'only' },
   { name: 'models', path: '/models', dark: true },
   { name: 'model', path: `/models?model=${CHAT}`, phone: true },
-  { name: 'chat', path: `/playground?mode=chat&model=${SUPPORT}`, act: chat(QUESTION), phone: true },
+  { name: 'chat', path: `/playground?mode=chat&model=${SUPPORT}`, act: SUPPORT_CHAT, phone: true },
   {
     name: 'comparison',
     path: `/playground?mode=chat&model=${SUPPORT}&with=${CHAT}`,
-    act: chat(QUESTION),
+    act: TRANSLATION,
     dark: true,
   },
   { name: 'embeddings', path: `/playground?mode=embedding&model=${EMBED}`, act: embeddings },
   { name: 'rerank', path: `/playground?mode=rerank&model=${RERANK}`, act: rerank },
-  { name: 'transcription', path: `/playground?mode=audio&model=${BASE}`, act: transcription },
+  { name: 'transcription', path: `/playground?mode=audio&model=${WHISPER}`, act: transcription },
   { name: 'keys', path: '/keys' },
   { name: 'create-key', path: '/keys?new=key', as: 'member', act: fillKey },
   { name: 'new-key', path: '/keys?new=key', as: 'member', act: createKey, phone: true },
-  { name: 'batches', path: '/batches', as: 'member', dark: true, act: progress, before: (scene) => scene.startBatch() },
   { name: 'batch', path: '/batches', as: 'member', act: openRow('Completed') },
   { name: 'files', path: '/files', as: 'member' },
+  { name: 'batches', path: '/batches?new=batch', as: 'member', dark: 'only', act: startBatch },
   { name: 'accounts', path: '/accounts' },
   { name: 'account', path: '/accounts', act: openRow('Helpdesk') },
   { name: 'engines', path: '/engines' },
@@ -156,46 +170,17 @@ export const SHOTS: readonly Shot[] = [
   { name: 'reference', path: '/docs', root: true, act: reference },
 ];
 
-export interface Size {
-  width: number;
-  height: number;
-  colorScheme: 'light' | 'dark';
-}
-
-export const SIZES: readonly Size[] = [
-  { width: 1440, height: 900, colorScheme: 'light' },
-  { width: 1440, height: 900, colorScheme: 'dark' },
-  { width: 1024, height: 768, colorScheme: 'light' },
-  { width: 390, height: 844, colorScheme: 'light' },
-  { width: 390, height: 844, colorScheme: 'dark' },
-];
-
 const HEADING = 'h1#page-title';
 
-export async function openSize(browser: Browser, { width, height, colorScheme }: Size): Promise<BrowserContext> {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: 'reduce' });
-  context.setDefaultTimeout(60_000);
-  return context;
-}
-
-export async function signIn(page: Page, address: string, key: string): Promise<void> {
-  await page.goto(`${address}/console`);
-  await page.getByLabel('API key').fill(key);
-  await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.locator(HEADING).waitFor();
-}
-
 export async function shoot(page: Page, scene: Scene, shot: Shot, file: string): Promise<void> {
-  const { path, root = false, as, act, whole = false, before } = shot;
-  await before?.(scene);
+  const { path, root = false, as, act, whole = false } = shot;
   await page.goto(`${scene.address}${root ? '' : '/console'}${path}`);
   if (as === 'nobody') await page.getByLabel('API key').waitFor();
   else if (!root) await page.locator(HEADING).waitFor();
   const loading = page.locator('.skeleton').first();
   await loading.waitFor({ state: 'detached' });
-  await act?.(page);
+  await act?.(page, scene);
   await loading.waitFor({ state: 'detached' });
-  await mkdir(dirname(file), { recursive: true });
   const { width, height } = page.viewportSize() ?? { width: 1440, height: 900 };
   if (whole) {
     // As if the window were taller: a picture of the whole page would repeat what is fixed only once.

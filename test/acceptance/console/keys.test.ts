@@ -38,6 +38,11 @@ describeInBrowser('keys', () => {
       budget: { limit_usd: 0.5 },
     });
     expect(await shown.locator('pre').last().textContent()).toContain(secret);
+    await page.setViewportSize({ width: 390, height: 844 });
+    const hidden = ({ scrollWidth, clientWidth }: { scrollWidth: number; clientWidth: number }) =>
+      scrollWidth - clientWidth;
+    for (const block of await shown.locator('pre').all()) expect(await block.evaluate(hidden)).toBe(0);
+    await page.setViewportSize({ width: 1440, height: 900 });
     await shown.getByRole('button', { name: 'Python' }).click();
     expect(await shown.locator('pre').last().textContent()).toContain('urllib.request');
     await expectAccessible(page);
