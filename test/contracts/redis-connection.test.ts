@@ -2,7 +2,7 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { StoreUnavailableError } from '../../packages/core/src/errors/store-unavailable.ts';
+import { StoreAwayError } from '../../packages/core/src/errors/store-unavailable.ts';
 import { freePort } from '../fixtures/free-port.ts';
 import { ownRedisMissing, startRedis, startSentinel } from '../fixtures/redis-server.ts';
 import { atOnce, commandAt, demand, openRedisBed, shared, tickets } from './redis-bed.ts';
@@ -17,7 +17,7 @@ describe.skipIf(ownRedisMissing !== undefined).concurrent('counters in Redis', (
       await using bed = await openRedisBed();
       const { open } = bed;
       await expect(open('a', { url })).rejects.toThrow(message);
-      await expect(open('a', { url })).rejects.toBeInstanceOf(StoreUnavailableError);
+      await expect(open('a', { url })).rejects.toBeInstanceOf(StoreAwayError);
     });
 
     it('with a wrong password: says so without showing it', async () => {
@@ -28,6 +28,7 @@ describe.skipIf(ownRedisMissing !== undefined).concurrent('counters in Redis', (
       await expect(open('a', { url })).rejects.toThrow(/refuses the user or the password in counters/);
       await expect(open('a', { url })).rejects.not.toThrow('wrong-secret');
       await expect(open('a')).rejects.toThrow(/refuses the user or the password/);
+      await expect(open('a')).rejects.not.toBeInstanceOf(StoreAwayError);
       expect((await open('a', { url: `redis://:right@127.0.0.1:${redis.port}` })).status().shared).toBe(true);
     });
 

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { type OwnPostgres, ownPostgresMissing, startOwnPostgres } from '../fixtures/postgres-server.ts';
+import { ownRedisMissing, startRedis } from '../fixtures/redis-server.ts';
 import { s3Missing, startS3 } from '../fixtures/s3-server.ts';
 
 const CHAT = 'qwen/qwen2.5-0.5b-instruct';
@@ -270,30 +271,51 @@ describe.skipIf(ownPostgresMissing !== undefined)('a short outage of PostgreSQL'
   });
 });
 
-describe.skipIf(ownPostgresMissing !== undefined)('a server that starts while PostgreSQL is away', () => {
-  it('waits for it, and says so once', async () => {
-    const postgres = await startOwnPostgres();
-    onTestFinished(() => postgres.stop());
-    const BAOBAB_STORE = await postgres.createDatabase();
-    await postgres.halt('SIGQUIT');
-    // In its place, to see the server try.
-    const nothing = createServer((socket: Socket) => socket.destroy()).listen(postgres.port, '127.0.0.1');
-    await once(nothing, 'listening');
+/** Stands in its place, to see a server try to reach it. */
+async function takePlace(port: number) {
+  const nothing = createServer((socket: Socket) => socket.destroy()).listen(port, '127.0.0.1');
+  await once(nothing, 'listening');
+  return {
+    async afterTries(count: number) {
+      for (let tries = 0; tries < count; tries += 1) await once(nothing, 'connection');
+      nothing.close();
+      await once(nothing, 'close');
+    },
+  };
+}
+
+describe.skipIf((ownPostgresMissing ?? ownRedisMissing) !== undefined)('a server that starts', () => {
+  it.each([
+    {
+      part: 'PostgreSQL',
+      async run() {
+        const postgres = await startOwnPostgres();
+        const env = { BAOBAB_STORE: await postgres.createDatabase() };
+        return { ...postgres, env, halt: () => postgres.halt('SIGQUIT') };
+      },
+    },
+    {
+      part: 'Redis',
+      async run() {
+        const redis = await startRedis();
+        return { ...redis, env: { BAOBAB_COUNTERS: redis.url }, halt: redis.kill };
+      },
+    },
+  ])('while $part is away waits for it, and says each reason once', async ({ part, run }) => {
+    const running = await run();
+    onTestFinished(() => running.stop());
+    await running.halt();
+    const place = await takePlace(running.port);
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
-    const starting = start(directory.path, { BAOBAB_STORE });
-    for (let tries = 0; tries < 3; tries += 1) await once(nothing, 'connection');
-    nothing.close();
-    await once(nothing, 'close');
-    await postgres.start();
+    const starting = start(directory.path, running.env);
+    await place.afterTries(3);
+    await running.start();
     await using server = await starting;
     expect((await callerOf(server).get('/readyz')).status).toBe(200);
-    const lines = server
-      .output()
-      .split('\n')
-      .filter((line) => line.includes('PostgreSQL'));
-    expect(lines.filter((line) => line.includes('does not answer'))).toEqual([
-      expect.stringContaining('Waiting for it.'),
-    ]);
+    const told = server.output().match(new RegExp(`${part} at .* Waiting for it`, 'g')) ?? [];
+    expect(told).not.toHaveLength(0);
+    // The connection is refused at last.
+    expect(new Set(told).size).toBe(told.length);
   });
 
   it('does not wait for what an operator must mend', async () => {

@@ -46,20 +46,20 @@ const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 2_000;
 
 /**
- * Waits for a database that is away: servers that end instead make an outage longer. They do not listen yet, so they get no requests.
+ * Waits for PostgreSQL or Redis: servers that end instead make an outage longer. They do not listen yet, so they get no requests.
  * Rejects with what waiting cannot mend.
  */
 async function whenThere<T>(open: () => Promise<T>, logger: Logger): Promise<T> {
-  let told: string | undefined;
+  const told = new Set<string>();
   for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS)) {
     try {
       const opened = await open();
-      if (told !== undefined) logger.info({}, 'the database answers, going on');
+      if (told.size > 0) logger.info({}, 'it answers, going on');
       return opened;
     } catch (error) {
       if (!(error instanceof StoreAwayError)) throw error;
-      if (error.message !== told) logger.warn({}, `${error.message} Waiting for it.`);
-      told = error.message;
+      if (!told.has(error.message)) logger.warn({}, `${error.message} Waiting for it.`);
+      told.add(error.message);
     }
     await delay(delayMs);
   }
@@ -114,7 +114,7 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
     counters,
     degraded: degradedCounters,
     closeCounters,
-  } = await openCounters({ config, identity, metrics, logger });
+  } = await whenThere(() => openCounters({ config, identity, metrics, logger }), logger);
   const temporaryDirectory = join(ownDirectory, 'tmp');
   // Left over from a previous process.
   await rm(temporaryDirectory, { recursive: true, force: true });

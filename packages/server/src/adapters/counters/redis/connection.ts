@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import { StoreAwayError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { createClient } from '@redis/client';
 import { placeOf, type RedisAddress } from './address.ts';
@@ -20,17 +20,17 @@ function connectionProblem(error: unknown, address: RedisAddress): Error {
   if (error instanceof StoreUnavailableError) return error;
   const place = placeOf(address);
   const problem = (text: string) => new StoreUnavailableError(text, { cause: error });
+  const away = (text: string) => new StoreAwayError(text, { cause: error });
   const { code = '', message } = error as NodeJS.ErrnoException;
   if (UNREACHABLE.includes(code)) {
-    return problem(
+    return away(
       `Redis at ${place} cannot be reached: ${systemReason(error)}. Is it running, and is its address in counters right?`,
     );
   }
-  if (/no answer within|timeout/i.test(message)) {
-    return problem(
-      `Redis at ${place} does not answer. Is its address in counters right, and does a firewall allow it?`,
-    );
+  if (/no answer within|timeout|closed unexpectedly/i.test(message)) {
+    return away(`Redis at ${place} does not answer. Is its address in counters right, and does a firewall allow it?`);
   }
+  if (message.startsWith('LOADING')) return away(`Redis at ${place} is reading its data set.`);
   if (/^(WRONGPASS|NOAUTH|ERR (invalid password|AUTH|Client sent AUTH))/i.test(message)) {
     return problem(`Redis at ${place} refuses the user or the password in counters.`);
   }
