@@ -331,6 +331,17 @@ describe('inputs that are cut', () => {
     },
   );
 
+  it('are counted at the upstream only when one may have been cut', async () => {
+    await start([{ kind: 'vllm' }]);
+    const truncation = { side: 'end', maxTokens: 20 } as const;
+    const paths = () => bench.upstreams[0]?.requests.map(({ path }) => path);
+    // One word of many characters.
+    expect((await embed({ inputs: ['x'.repeat(100)], truncation })).truncated).toBe(0);
+    expect(paths()).toEqual(['/v1/embeddings']);
+    expect((await embed({ inputs: ['short', words], truncation })).truncated).toBe(1);
+    expect(paths()?.slice(1)).toEqual(['/v1/embeddings', '/tokenize']);
+  });
+
   it('are sent as they are while the upstream takes them', async () => {
     await start([{ kind: 'tei', behaviour: { contextLength: 10_000 } }]);
     const result = await embed({ inputs, truncation: { side: 'end' } });

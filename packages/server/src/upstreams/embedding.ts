@@ -53,12 +53,15 @@ export function createRemoteEmbedding(route: Route): RemoteEmbedding {
       });
       return { ...embedded, tokens, truncated: truncatedIn(answer.headers) };
     };
-    const count = async () => (await sizesAt(call, items))?.filter((size) => size > limit).length;
-    const isCut = items.some((item) => typeof item === 'string' && mayBeCut(item, limit));
+    const long = cut.truncation ? items.filter((item) => typeof item === 'string' && mayBeCut(item, limit)) : [];
+    const count = async () => (await sizesAt(call, long))?.filter((size) => size > limit).length;
     return callWithSlice({
       slice,
       call,
-      send: () => (cut.truncation && isCut ? sendCut({ call, cut, items: items.length, send, count }) : send()),
+      send: () =>
+        long.length === 0
+          ? send()
+          : sendCut({ call, cut, limit, items: items.length, longItems: long.length, send, count }),
       findTooLong: cutsTooLong(call.upstream, cut)
         ? undefined
         : (failure) => findTooLongInput(slice, call, failure, route.contextLength),

@@ -70,14 +70,23 @@ export function createRemoteRerank(route: Route): RemoteRerank {
     const field = items.length === 1 ? ['documents', start] : ['documents'];
     const send = (extra?: object) =>
       items.length === 1 && extra === undefined ? rankOne(request, call, field) : rank(request, call, field, extra);
-    const count = () => countCut(request, call, route.contextLength);
+    const limit = tokenLimit(request.truncation ?? { side: 'end' }, route.contextLength);
+    const long = { ...request, documents: items.filter((text) => mayCut(request, text, limit)) };
     return callWithSlice({
       slice,
       call,
       send: () =>
-        mayCut(request, route.contextLength)
-          ? sendCut({ call, cut: request, items: items.length, send, count })
-          : send(),
+        long.documents.length === 0
+          ? send()
+          : sendCut({
+              call,
+              cut: request,
+              limit,
+              items: items.length,
+              longItems: long.documents.length,
+              send,
+              count: () => countCut(long, call, limit),
+            }),
       findTooLong: cutsTooLong(call.upstream, request)
         ? undefined
         : (failure) => errorOfLongest(whole, slice, call, failure),
@@ -141,31 +150,20 @@ interface Ranked {
   truncated: number | undefined;
 }
 
-/** Of the pairs of the query and a document, how much is read. */
-const pairLimit = ({ truncation }: RerankRequest, contextLength: number): number =>
-  tokenLimit(truncation ?? { side: 'end' }, contextLength);
-
-/** Whether something is to be cut, and may be long enough for that. */
-function mayCut(request: RerankRequest, contextLength: number): boolean {
-  const { query, documents, truncation, maxDocumentTokens = Number.POSITIVE_INFINITY } = request;
-  if (truncation === undefined && maxDocumentTokens === Number.POSITIVE_INFINITY) return false;
-  const limit = truncation === undefined ? Number.POSITIVE_INFINITY : pairLimit(request, contextLength);
-  return documents.some((text) => mayBeCut(query + text, limit) || mayBeCut(text, maxDocumentTokens));
-}
+/** Whether the document or its query is to be cut, and may be long enough for that. */
+const mayCut = ({ query, truncation, maxDocumentTokens }: RerankRequest, text: string, limit: number): boolean =>
+  (truncation !== undefined && mayBeCut(query + text, limit)) ||
+  (maxDocumentTokens !== undefined && mayBeCut(text, maxDocumentTokens));
 
 /** How many documents are cut with their query. Each text is counted with its special tokens, so it may be one too many. */
 async function countCut(
-  request: RerankRequest,
+  { query, documents }: RerankRequest,
   call: UpstreamCall,
-  contextLength: number,
+  limit: number,
 ): Promise<number | undefined> {
-  const limit = pairLimit(request, contextLength);
-  const counts = await countAtUpstream(call, [request.query, ...request.documents], ['documents']).catch(
-    () => undefined,
-  );
-  if (counts === undefined) return undefined;
-  const [ofQuery = 0, ...ofDocuments] = counts;
-  return ofDocuments.filter((count) => ofQuery + count > limit).length;
+  const counts = await countAtUpstream(call, [query, ...documents], ['documents']).catch(() => undefined);
+  const [ofQuery = 0, ...ofDocuments] = counts ?? [];
+  return counts && ofDocuments.filter((count) => ofQuery + count > limit).length;
 }
 
 /** TEI: `[{index, score}]`. The others: `{results: [{index, relevance_score}], usage}`. Undefined if a document has no score. */

@@ -109,30 +109,37 @@ interface SliceCall<T extends EmbeddingInput, R> {
 export const isTooLong = (error: unknown): error is UpstreamFailure =>
   error instanceof UpstreamFailure && error.apiError.code === 'context_length_exceeded';
 
-/** What one call has given. */
+/** What one call has given, as the upstream says. */
 interface Sent {
-  /** As the upstream says. */
   truncated: number | undefined;
+  tokens: number | undefined;
 }
 
 interface CutCall<R extends Sent> {
   call: UpstreamCall;
   cut: Cut;
+  /** The most tokens of an input that are read. */
+  limit: number;
+  /** How many inputs there are, and how many of them may be cut. */
   items: number;
+  longItems: number;
   send(extra?: object): Promise<R>;
-  /** How many of the inputs have more tokens than are read. Undefined: the upstream cannot tell. */
+  /** How many have more tokens than are read. Undefined: the upstream cannot tell. */
   count(): Promise<number | undefined>;
 }
 
 /** Sends inputs of which some may have to be cut, in a way that tells how many were. */
-export async function sendCut<R extends Sent>({ call, cut, items, send, count }: CutCall<R>): Promise<R> {
+export async function sendCut<R extends Sent>(options: CutCall<R>): Promise<R> {
+  const { call, cut, limit, items, longItems, send, count } = options;
   const { dialect } = call.upstream;
   const fields = dialect.truncationFields(cut);
   if (dialect.countsTruncated) return await send(fields);
   const { truncation, maxDocumentTokens } = cut;
   if (truncation?.maxTokens !== undefined || maxDocumentTokens !== undefined) {
     if (fields === undefined) throw cannotCut(cut);
-    return { ...(await send(fields)), truncated: (await count()) ?? items };
+    const sent = await send(fields);
+    // One that was cut has as many tokens as the limit.
+    return { ...sent, truncated: (sent.tokens ?? limit) < limit ? 0 : ((await count()) ?? longItems) };
   }
   // Most often all fit. An upstream that cannot cut refuses those that do not.
   try {
