@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, compact, full, money, moneyAxis, moneyColumn, moneyExact, percent } from './numbers.ts';
+import { bytes, COUNT_STEPS, compact, full, money, moneyAxis, moneyColumn, moneyExact, percent } from './numbers.ts';
 
 describe('numbers', () => {
+  it('label counts with whole numbers', () => {
+    expect(COUNT_STEPS.slice(0, 5)).toEqual([1, 2, 5, 10, 20]);
+    expect(COUNT_STEPS.every(Number.isInteger)).toBe(true);
+  });
+
   it('shortens from ten thousand on', () => {
     expect([0, 7.25, 999, 1234, 9999, 12_345, 1_234_567, 2e9].map(compact)).toEqual([
       ...['0', '7.25', '999', '1,234', '9,999', '12.3 k', '1.23 M', '2 B'],

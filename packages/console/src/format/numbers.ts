@@ -42,6 +42,11 @@ export function money(usd: number): string {
   return `${usd < 0 ? '−' : ''}$${text}`;
 }
 
+/** Between the labels of an axis of counts: there are no 2.5 requests. */
+export const COUNT_STEPS: number[] = Array.from({ length: 13 }, (_, power) =>
+  [1, 2, 5].map((step) => step * 10 ** power),
+).flat();
+
 /** Labels of one axis: all with the digits that the most precise one needs. */
 export function moneyAxis(values: number[]): string[] {
   const digits = Math.max(2, ...values.map((value) => money(value).split('.')[1]?.length ?? 0));

@@ -9,7 +9,7 @@ import type { Series } from '../../charts/plot.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
 import { OUTCOMES, outcomeColor } from '../../components/outcomes.tsx';
 import { Card } from '../../components/page.tsx';
-import { compact, full, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
+import { COUNT_STEPS, compact, full, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
 import { DURATION_STEPS, duration, durationAxis } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 
@@ -22,6 +22,7 @@ export interface ChartsProps {
   latency: { report: PerformanceReport; modality: Modality | undefined };
 }
 
+const COUNTS = { format: compact, steps: COUNT_STEPS };
 const DURATIONS = {
   kind: 'lines',
   format: duration,
@@ -62,8 +63,8 @@ export function Charts({ range, usage, performance, latency }: ChartsProps) {
         exact={moneyExact}
         filter="model"
       />
-      <ChartCard {...common} title={overview.requestsOverTime} series={requests.outcomes} format={compact} />
-      <ChartCard {...common} title={overview.tokensOverTime} series={byModel.tokens} format={compact} filter="model" />
+      <ChartCard {...common} {...COUNTS} title={overview.requestsOverTime} series={requests.outcomes} />
+      <ChartCard {...common} {...COUNTS} title={overview.tokensOverTime} series={byModel.tokens} filter="model" />
       <ChartCard {...common} {...DURATIONS} title={ofKind(overview.latencyOverTime)} series={requests.latency} />
       {latency.report.totals.first_token_ms !== null && (
         <ChartCard

@@ -26,7 +26,7 @@ import { Loaded } from '../../components/listing.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { FilterChip, RangeFilter, type RangeFilterProps } from '../../components/range-filter.tsx';
 import { type Column, Table } from '../../components/table.tsx';
-import { compact, full, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
+import { COUNT_STEPS, compact, full, money, moneyAxis, moneyExact } from '../../format/numbers.ts';
 import { bucketLabel } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { GroupTable, usageColumns } from './group-table.tsx';
@@ -112,6 +112,7 @@ export default function Usage() {
                   height={280}
                   format={show}
                   formatAxis={metric === 'cost' ? moneyAxis : undefined}
+                  steps={metric === 'cost' ? undefined : COUNT_STEPS}
                   exact={exact}
                   onZoom={setCustomRange}
                   onSeries={filterSeries}

@@ -158,7 +158,7 @@ export const texts = {
     succeeded: 'Succeeded',
     cancelled: 'Cancelled',
     client_errors: 'Client error',
-    limited: 'Rate limited',
+    limited: 'Limit reached',
     server_errors: 'Server error',
   },
   figures: {
@@ -260,7 +260,7 @@ export const texts = {
       '2xx': 'Succeeded',
       error: 'All errors',
       '4xx': 'Any 4xx',
-      '429': 'Rate limited (429)',
+      '429': 'Limit reached (429)',
       '5xx': 'Server error (5xx)',
       '499': 'Cancelled (499)',
     },
