@@ -17,7 +17,6 @@ export interface ClientContext {
   openaiKey: string;
   model: string;
   embeddingModel: string;
-  rerankModel: string;
   /** A model whose context is too small for what agents read. */
   smallModel: { name: string; refusals(): number };
 }

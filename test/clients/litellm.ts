@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '../fixtures/free-port.ts';
 import type { Client } from './client.ts';
 import { python } from './install.ts';
+import { prepare } from './recipe.ts';
 import { startService, streamedText } from './service.ts';
 
 /** It refuses short ones. */
@@ -19,27 +20,23 @@ interface Answer {
 export const litellm: Client = {
   name: "LiteLLM's proxy",
   install: python('litellm', 'litellm[proxy]'),
-  asserts: 'chat, a stream, embeddings and rerank through it, and its error for a prompt that is too long',
-  async run({ installation, directory, address, apiKey, model, embeddingModel, rerankModel, smallModel }) {
-    const served = (name: string, of: string, base = `${address}/v1`) => ({
-      model_name: name,
-      litellm_params: { model: of, api_base: base, api_key: apiKey },
-    });
-    const models = [
-      served('chat', `openai/${model}`),
-      served('small', `openai/${smallModel.name}`),
-      served('embedding', `openai/${embeddingModel}`),
-      served('rerank', `jina_ai/${rerankModel}`, `${address}/v1/rerank`),
-    ];
-    const settings = join(directory, 'config.json');
-    await writeFile(settings, JSON.stringify({ model_list: models, litellm_settings: { num_retries: 0 } }));
+  asserts:
+    'chat, a stream, embeddings and rerank through it with the settings of launch, and its error for a long prompt',
+  async run(context) {
+    const { directory, address, smallModel } = context;
     const port = await freePort();
-    const args = ['--config', settings, '--host', '127.0.0.1', '--port', String(port)] as const;
-    await using proxy = await startService([join(installation, 'litellm/bin/litellm'), ...args], {
+    const start = (command: string) =>
+      `export LITELLM_MASTER_KEY=${LITELLM_MASTER_KEY}\nexec ${command} --host 127.0.0.1 --port ${port}`;
+    const { script, env } = await prepare('litellm', context, { home: directory, directory }, start);
+    const litellm_params = { model: `openai/${smallModel.name}`, api_base: `${address}/v1` };
+    const small = { model_name: 'small', litellm_params: { ...litellm_params, api_key: context.apiKey } };
+    const settings = 'litellm_settings: { num_retries: 0 }';
+    await appendFile(join(directory, 'config.yaml'), `\n  - ${JSON.stringify(small)}\n${settings}\n`);
+    await using proxy = await startService(['sh', '-e', '-c', script], {
       address: `http://127.0.0.1:${port}`,
       health: '/health/liveliness',
       cwd: directory,
-      env: { LITELLM_MASTER_KEY, LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
+      env: { ...env, LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
     });
     proxy.headers.authorization = `Bearer ${LITELLM_MASTER_KEY}`;
     const post = async (path: string, body: object) => (await (await proxy.post(path, body)).json()) as Answer;
@@ -48,7 +45,7 @@ export const litellm: Client = {
     assert.equal(chat.choices[0]?.message.content, 'OK, hello.');
     const stream = await proxy.post('/v1/chat/completions', { model: 'chat', messages: MESSAGES, stream: true });
     assert.equal(streamedText(await stream.text()), 'OK, hello.');
-    const { data } = await post('/v1/embeddings', { model: 'embedding', input: ['Habari ya dunia', 'Hello world'] });
+    const { data } = await post('/v1/embeddings', { model: 'embed', input: ['Habari ya dunia', 'Hello world'] });
     assert.deepEqual(
       data.map(({ embedding }) => embedding.length),
       [384, 384],

@@ -47,7 +47,6 @@ try {
     openaiKey: await openaiKey(address, apiKey),
     model: MODEL,
     embeddingModel: 'baobab/embed-multilingual',
-    rerankModel: 'baobab/rerank-mini',
   };
   for (const [index, { name, install, asserts, run }] of clients.filter(isWanted).entries()) {
     try {

@@ -53,7 +53,7 @@ export const APPLICATIONS: Readonly<Record<string, Recipe>> = {
         '      api_key: os.environ/BAOBAB_API_KEY',
         '    model_info: { mode: rerank }',
       ),
-      shell('litellm --config config.yaml'),
+      shell('export LITELLM_MASTER_KEY=sk-$(openssl rand -hex 32)', 'litellm --config config.yaml'),
     ],
   },
   n8n: {
