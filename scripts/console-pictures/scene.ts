@@ -99,7 +99,11 @@ const ENDPOINTS = {
 };
 
 const FAILURES = [
-  { status: 429, code: 'rate_limit_exceeded', message: 'The key has reached its limit of requests a minute.' },
+  {
+    status: 429,
+    code: 'rpm_exceeded',
+    message: 'This key has used its limit of requests per minute for this model and region.',
+  },
   { status: 422, code: 'context_length_exceeded', message: 'The input is too long for this model.' },
 ] as const;
 
