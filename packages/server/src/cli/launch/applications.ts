@@ -98,7 +98,7 @@ export const APPLICATIONS: Readonly<Record<string, Recipe>> = {
     name: 'guidellm',
     parts: ({ address, model }) => [
       shell(
-        `printf '{"prompt": "What is the capital of Kenya?"}\\n' > prompts.jsonl`,
+        `for i in $(seq 10); do echo '{"prompt": "What is '$i' times 7?"}'; done > prompts.jsonl`,
         'guidellm run --profile kind=synchronous --constraint kind=max_requests,count=10 \\',
         '  --data kind=json_file,path=prompts.jsonl \\',
         `  --backend "kind=openai_http,target=${address},api_key=$BAOBAB_API_KEY,model=${model}"`,
