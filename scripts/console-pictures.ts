@@ -2,7 +2,7 @@
  * Takes the pictures of docs/console.md: starts a server that a few teams have used for a month (see console-pictures/scene.ts), and
  * photographs every page.
  *
- *   node scripts/console-pictures.ts [--out docs/console] [--only overview,usage]
+ *   npm run console-pictures -- [--out docs/console] [--only overview,usage]
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';

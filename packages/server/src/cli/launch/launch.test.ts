@@ -37,6 +37,12 @@ describe('launch', () => {
     );
   });
 
+  it('says on standard error which model it has chosen', async () => {
+    const run = (...args: string[]) => runCommand(launchCommand, { args, dataDir: '/nonexistent' });
+    expect((await run('--print', 'pi')).warned).toContain('These settings are for qwen/qwen3-8b.');
+    expect((await run('--print', 'pi', '--model', 'qwen/qwen3-8b')).warned).toBe('');
+  });
+
   it('leaves room for a prompt where a model may fill its context with one answer', async () => {
     const printed = await launch('--print', 'copilot', '--model', 'huggingfacetb/smollm2-135m-instruct');
     expect(printed).toContain('COPILOT_PROVIDER_MAX_PROMPT_TOKENS=6144');

@@ -48,7 +48,7 @@ export const launchCommand: Command = {
     ['--address URL', "address of the server, without /v1 (default: host and port of this server's settings)"],
   ],
   notes: ['Keys are not printed: the settings use the variable BAOBAB_API_KEY. docs/clients.md explains them.'],
-  async run({ args, config, print }) {
+  async run({ args, config, print, warn }) {
     const { values, positionals } = parseOptions(args, {
       print: { type: 'boolean' },
       model: { type: 'string' },
@@ -70,6 +70,11 @@ export const launchCommand: Command = {
     }
     if (!values.print) throw new UsageError(`write 'baobab launch --print ${client}' to see its settings`);
     const entry = await chatModel(config, values.model ?? DEFAULT_MODEL);
+    if (values.model === undefined) {
+      warn?.(
+        `These settings are for ${DEFAULT_MODEL}. --model chooses another one; 'baobab models list' shows those served here.`,
+      );
+    }
     const address = (values.address ?? localAddress(config)).replace(/\/+$/, '');
     print(
       recipe

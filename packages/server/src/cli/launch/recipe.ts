@@ -23,7 +23,7 @@ export interface Recipe {
 }
 
 export const EMBEDDING_MODEL = 'baobab/embed-multilingual';
-export const RERANK_MODEL = 'baobab/rerank-multilingual';
+export const RERANK_MODEL = 'baobab/rerank-mini';
 export const AUDIO_MODEL = 'openai/whisper-small';
 
 export const shell = (...lines: readonly string[]): RecipePart => ({
