@@ -465,6 +465,18 @@ describeInBrowser('the budget of a key', () => {
       expect(shown).toBe(`${limits.chat?.rpm} ${names[limits.chat?.rpm_from as keyof typeof names]}`);
     }
   });
+
+  it('is that of the account in lists and sheets where that one holds', async () => {
+    await bed.post('/v1/admin/accounts', { name: 'poor', monthly_budget_usd: 1 });
+    const made = await bed.post('/v1/admin/keys', { account: 'poor', name: 'rich key', monthly_budget_usd: 99 });
+    const { id } = (await made.json()) as { id: string };
+    await using opened = await openPage();
+    const { page } = opened;
+    await signIn(page, bed.address, KEY, `/keys?account=*&key=${id}`);
+    await page.getByRole('dialog').getByText('$0 of $1.00 of the account').waitFor();
+    await page.getByRole('row', { name: 'rich key' }).getByText('/ $1.00 of the account').waitFor();
+    expect(await page.locator('body').textContent()).not.toContain('$99.00');
+  });
 });
 
 describeInBrowser('a model that runs a request', () => {

@@ -80,6 +80,27 @@ describe('a key', () => {
     expect(own.budget.remaining_usd).toBeCloseTo(2 - own.budget.spent_usd, 9);
   });
 
+  it('sees the budget that leaves less, and whose it is', async () => {
+    await bed.post('/v1/admin/accounts', { name: 'poor', monthly_budget_usd: 1 });
+    const made = await bed.post('/v1/admin/keys', { account: 'poor', name: 'rich', monthly_budget_usd: 99 });
+    const { secret } = (await made.json()) as { secret: string };
+    const other = await bed.post('/v1/admin/keys', { account: 'poor', name: 'other' });
+    const { secret: spender } = (await other.json()) as { secret: string };
+    await (await bed.post('/v1/embeddings', { model: EMBEDDING, input: 'Habari' }, spender)).arrayBuffer();
+    const budgetOf = async () => {
+      const { budget } = (await (await bed.fetch('/v1/keys/me', { key: secret })).json()) as {
+        budget: Record<'limit_usd' | 'spent_usd' | 'spent_by_key_usd' | 'remaining_usd', number>;
+      };
+      expect(budget.remaining_usd).toBeCloseTo(budget.limit_usd - budget.spent_usd, 9);
+      return budget;
+    };
+    const ofAccount = await budgetOf();
+    expect(ofAccount).toMatchObject({ limit_usd: 1, limit_from: 'account', spent_by_key_usd: 0 });
+    expect(ofAccount.spent_usd).toBeGreaterThan(0);
+    await bed.post('/v1/admin/accounts/poor', { monthly_budget_usd: 100 });
+    expect(await budgetOf()).toMatchObject({ limit_usd: 99, limit_from: 'key', spent_usd: 0 });
+  });
+
   it('is needed to see it', async () => {
     expect((await bed.fetch('/v1/keys/me', { key: null })).status).toBe(401);
   });

@@ -62,7 +62,9 @@ export function keyColumns({ spend, now, withAccount, withStatus }: KeyColumnsOp
       label: texts.keys.columns.spend,
       number: true,
       sortBy: ({ id }) => spend?.get(id) ?? 0,
-      cell: ({ id, monthly_budget_usd: budget }) => <SpendCell spend={spend?.get(id)} budget={budget} />,
+      cell: ({ id, limits: { monthly_budget_usd: budget, monthly_budget_from: from } }) => (
+        <SpendCell spend={spend?.get(id)} budget={budget} isOfAccount={from === 'account'} />
+      ),
     },
     {
       id: 'used',

@@ -50,7 +50,7 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
     },
   });
   const { columns } = texts.keys;
-  const budget = key.monthly_budget_usd;
+  const { monthly_budget_usd: budget, monthly_budget_from: from } = key.limits;
   const list = (values: string[]) => (values.length === 0 ? texts.common.all : values.join(', '));
   return (
     <Sheet
@@ -95,10 +95,10 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
             !active && [texts.keys.regions, list(key.allowed_regions)],
             [texts.keys.addresses, list(key.allowed_addresses)],
             account !== undefined && [columns.account, account.name],
-            [columns.spend, <Spend key="spend" spend={spend} budget={budget} />],
+            [columns.spend, <Spend key="spend" spend={spend} budget={budget} isOfAccount={from === 'account'} />],
           ]}
         />
-        <BudgetMeter spend={spend} budget={budget} />
+        {from === 'key' && <BudgetMeter spend={spend} budget={budget} />}
         <div class="row row-wrap">
           <LinkButton size="small" icon="usage" href={href('/usage', { key: key.id, group: 'model' })}>
             {texts.keys.usageOf}

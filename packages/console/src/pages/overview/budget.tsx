@@ -60,11 +60,10 @@ export function Budget() {
 }
 
 /** Of the budget of the key, or of that of its account. */
-function Spent({ ownKey: { budget, limits } }: { ownKey: OwnKey }) {
+function Spent({ ownKey: { budget } }: { ownKey: OwnKey }) {
   const now = useNow();
   const { overview } = texts;
-  const { limit_usd: own, spent_usd: spent, remaining_usd: left } = budget;
-  const limit = own ?? limits.monthly_budget_usd;
+  const { limit_usd: limit, spent_usd: spent, remaining_usd: left } = budget;
   if (limit === null || left === null) {
     return (
       <p class="muted">
@@ -72,16 +71,16 @@ function Spent({ ownKey: { budget, limits } }: { ownKey: OwnKey }) {
       </p>
     );
   }
-  const used = own === null ? limit - left : spent;
   return (
     <div class="stack-tight">
       <div class="spread">
-        <span class="mono">{overview.budgetSpent(money(used), money(limit))}</span>
+        <span class="mono">{overview.budgetSpent(money(spent), money(limit))}</span>
         <span class="small muted">{overview.budgetLeft(money(left), ago(budget.resets_at, now))}</span>
       </div>
-      <Meter share={limit === 0 ? 1 : used / limit} label={overview.budget} />
-      {own === null && <p class="small muted">{overview.budgetOfAccount(money(spent))}</p>}
-      {own !== null && left < own - spent && <p class="small muted">{overview.budgetLeftOfAccount}</p>}
+      <Meter share={limit === 0 ? 1 : spent / limit} label={overview.budget} />
+      {budget.limit_from === 'account' && (
+        <p class="small muted">{overview.budgetOfAccount(money(budget.spent_by_key_usd))}</p>
+      )}
     </div>
   );
 }

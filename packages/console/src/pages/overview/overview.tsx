@@ -163,7 +163,7 @@ function Budgets() {
         entry(each, accountSpend, { to: href('/accounts', { open: each.id }), kind: texts.usage.groups.account }),
       ),
     ...keys.data.data
-      .filter((key) => keyState(key, now) === 'active')
+      .filter((key) => keyState(key, now) === 'active' && key.limits.monthly_budget_from === 'key')
       .map((key) =>
         entry(key, keySpend, { to: href('/keys', { key: key.id, show: 'all' }), kind: texts.usage.groups.key }),
       ),

@@ -2,31 +2,42 @@ import { Meter } from '../../components/feedback.tsx';
 import { money, moneyExact } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
 
-export interface SpendCellProps {
-  /** Undefined while it is not known. */
+interface Budget {
+  /** Of the account or key whose spend is shown, or of the account that the key belongs to. */
+  budget: number | null;
+  isOfAccount?: boolean;
+}
+
+export interface SpendCellProps extends Budget {
   /** Undefined: being read. Null: not known. */
   spend: number | null | undefined;
-  budget: number | null;
 }
 
 /** What was spent this month, and the budget where there is room. */
-export function SpendCell({ spend, budget }: SpendCellProps) {
+export function SpendCell({ spend, budget, isOfAccount = false }: SpendCellProps) {
   if (spend === undefined) return <span class="skeleton skeleton-line" />;
   if (spend === null) return '–';
   return (
     <span title={moneyExact(spend)}>
       {money(spend)}
-      {budget !== null && <span class="muted wide-only"> / {money(budget)}</span>}
+      {budget !== null && (
+        <span class="muted wide-only">
+          {' '}
+          / {money(budget)}
+          {isOfAccount && ` ${texts.overview.limitFrom.account}`}
+        </span>
+      )}
     </span>
   );
 }
 
 /** The same for a sheet, to the nano-dollar. */
-export function Spend({ spend, budget }: { spend: number; budget: number | null }) {
+export function Spend({ spend, budget, isOfAccount = false }: Budget & { spend: number }) {
   return (
     <span class="mono">
       {moneyExact(spend)}
       {budget !== null && ` ${texts.common.of} ${money(budget)}`}
+      {budget !== null && isOfAccount && ` ${texts.overview.limitFrom.account}`}
     </span>
   );
 }

@@ -196,7 +196,6 @@ export const texts = {
     budgetNone: 'No budget is set.',
     budgetLeft: (left: string, when: string) => `${left} left, resets ${when}`,
     budgetOfAccount: (spent: string) => `The budget is that of the account. This key has spent ${spent}.`,
-    budgetLeftOfAccount: 'The budget of the account has less left than that of this key.',
     budgets: 'Budgets',
     budgetMonth: 'This month, UTC',
     budgetsNone: 'No account and no key has a budget. Set one in',

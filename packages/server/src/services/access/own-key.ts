@@ -6,11 +6,14 @@ import type { UsageReader } from '@baobab/core/ports/usage.ts';
 /** What the holder of a key may know of it. */
 export interface OwnKey {
   principal: Principal;
-  /** Budget of this calendar month, UTC. */
+  /** Of this calendar month, UTC: the budget of the key or of its account, whichever leaves less. */
   budget: {
     limitNanoUsd: number | null;
+    /** Null: neither has one. */
+    from: 'key' | 'account' | null;
+    /** Counted against it, or spent by the key if there is none. */
     spentNanoUsd: bigint;
-    /** What the budgets of the key and of its account both leave. Null: neither has one. */
+    spentByKeyNanoUsd: bigint;
     remainingNanoUsd: bigint | null;
     resetsAt: number;
   };
@@ -31,22 +34,18 @@ export function createOwnKey({ usage, clock }: OwnKeyDependencies): OwnKeyServic
       const { key, account } = principal;
       const month = bucketBounds('month', bucketIndex('month', clock.now()));
       const spent = await usage.spentNanoUsd({ accountId: account.id, originalKeyId: key.originalId, ...month });
-      const left: bigint[] = [];
-      if (key.monthlyBudgetNanoUsd !== null) left.push(BigInt(key.monthlyBudgetNanoUsd) - spent);
-      if (account.monthlyBudgetNanoUsd !== null) {
-        const ofAccount = await usage.spentNanoUsd({ accountId: account.id, ...month });
-        left.push(BigInt(account.monthlyBudgetNanoUsd) - ofAccount);
-      }
-      const least = left.reduce<bigint | null>((one, other) => (one === null || other < one ? other : one), null);
-      return {
-        principal,
-        budget: {
-          limitNanoUsd: key.monthlyBudgetNanoUsd,
-          spentNanoUsd: spent,
-          remainingNanoUsd: least !== null && least < 0n ? 0n : least,
-          resetsAt: month.end,
-        },
+      const budgetOf = (from: 'key' | 'account', limitNanoUsd: number | null, spentNanoUsd: bigint) => {
+        if (limitNanoUsd === null) return [];
+        const left = BigInt(limitNanoUsd) - spentNanoUsd;
+        return [{ limitNanoUsd, from, spentNanoUsd, remainingNanoUsd: left < 0n ? 0n : left }];
       };
+      const ofAccount =
+        account.monthlyBudgetNanoUsd === null ? 0n : await usage.spentNanoUsd({ accountId: account.id, ...month });
+      const [tightest = { limitNanoUsd: null, from: null, spentNanoUsd: spent, remainingNanoUsd: null }] = [
+        ...budgetOf('key', key.monthlyBudgetNanoUsd, spent),
+        ...budgetOf('account', account.monthlyBudgetNanoUsd, ofAccount),
+      ].sort((one, other) => Number(one.remainingNanoUsd - other.remainingNanoUsd));
+      return { principal, budget: { ...tightest, spentByKeyNanoUsd: spent, resetsAt: month.end } };
     },
   };
 }

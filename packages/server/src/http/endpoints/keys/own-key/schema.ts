@@ -12,15 +12,17 @@ export const OwnKeyShape = Type.Object({
   budget: Type.Object(
     {
       limit_usd: Type.Union([Type.Number(), Type.Null()], {
-        description: 'Set for this key. The lower one of key and account is `limits.monthly_budget_usd`',
+        description: 'Null: neither the key nor its account has a budget',
       }),
-      spent_usd: Type.Number({ description: 'By this key and the keys that it replaced' }),
-      remaining_usd: Type.Union([Type.Number(), Type.Null()], {
-        description: 'What the budgets of the key and of its account both leave; null: no budget',
+      limit_from: Type.Union([Type.Enum(['key', 'account']), Type.Null()], {
+        description: 'Whose budget it is, and whose spend `spent_usd` is',
       }),
+      spent_usd: Type.Number({ description: 'Without a budget: what the key has spent' }),
+      spent_by_key_usd: Type.Number({ description: 'By this key and the keys that it replaced' }),
+      remaining_usd: Type.Union([Type.Number(), Type.Null()], { description: '`limit_usd` less `spent_usd`, or 0' }),
       resets_at: Type.String(),
     },
-    { description: 'Of this calendar month, UTC' },
+    { description: 'Of this calendar month, UTC: the budget of the key or of its account, whichever leaves less' },
   ),
 });
 
@@ -30,7 +32,9 @@ export function ownKeyToWire({ principal, budget }: OwnKey, rules: LimitRules): 
     limits: appliedLimitsToWire(principal, rules),
     budget: {
       limit_usd: usdNumberOrNull(budget.limitNanoUsd),
+      limit_from: budget.from,
       spent_usd: usdNumber(budget.spentNanoUsd),
+      spent_by_key_usd: usdNumber(budget.spentByKeyNanoUsd),
       remaining_usd: usdNumberOrNull(budget.remainingNanoUsd),
       resets_at: isoTime(budget.resetsAt),
     },
