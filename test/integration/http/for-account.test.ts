@@ -79,3 +79,27 @@ it('refuses it to everyone else, and for accounts that are gone or suspended', a
   expect((await bed.fetch('/v1/files?account=quiet', { key: KEY })).status).toBe(200);
   expect(await auditOf('quiet')).toEqual([]);
 });
+
+it('is refused by routes that would answer for the own account', async () => {
+  const refusalOf = async (method: string, path: string) => {
+    const answer = await bed.fetch(`/v1/${path}?account=team`, { method, key: KEY });
+    const { error } = await jsonOf<{ error: object }>(answer);
+    return { status: answer.status, ...error };
+  };
+  const expected = { status: 400, param: 'account' };
+  for (const [method, path, hint] of [
+    ['GET', 'keys', 'GET /v1/admin/keys'],
+    ['POST', 'keys', 'POST /v1/admin/keys'],
+    ['POST', 'keys/key_1/revoke', 'POST /v1/admin/keys/:id/revoke'],
+    ['GET', 'audit', 'GET /v1/admin/audit'],
+  ] as const) {
+    expect(await refusalOf(method, path)).toMatchObject({ ...expected, message: expect.stringContaining(hint) });
+  }
+  for (const path of ['keys/me', 'sessions/current', 'admin/engines', 'admin/system']) {
+    expect(await refusalOf('GET', path)).toMatchObject(expected);
+  }
+  const start = new Date(Date.now() - 60_000).toISOString();
+  for (const path of ['usage', 'performance', 'requests', 'files', 'batches', 'models', 'admin/keys', 'admin/audit']) {
+    expect((await bed.fetch(`/v1/${path}?account=team&start=${start}`, { key: KEY })).status).toBe(200);
+  }
+});

@@ -1,7 +1,7 @@
 import { canBeForAnother, isOperator } from '@baobab/core/domain/operations.ts';
 import { accountStatus } from '@baobab/core/domain/principal.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyRequest, HTTPMethods } from 'fastify';
 import plugin from 'fastify-plugin';
 import type { AccountsService } from '../../services/access/accounts.ts';
 import type { AuditService } from '../../services/audit/audit.ts';
@@ -18,7 +18,10 @@ const isAudited = ({ method, record: { config } }: FastifyRequest): boolean =>
   config.operation === 'files.content' ||
   config.operation === 'messages.batches.results';
 
-/** Lets operators name another account in the parameter `account`: the request is then made for it, and billed to it. */
+/**
+ * Lets operators name another account in the parameter `account`: the request is then made for it, and billed to it. Routes that have no
+ * such parameter refuse it, because their answer would be that of the caller's own account.
+ */
 export const forAccount = plugin<ForAccountOptions>(async (server, { accounts, audit }) => {
   async function change(request: FastifyRequest, name: unknown): Promise<void> {
     const { account: own, key } = principalOf(request);
@@ -37,15 +40,24 @@ export const forAccount = plugin<ForAccountOptions>(async (server, { accounts, a
     request.record.principal = { account, key };
   }
 
+  function refuse({ method, routeOptions: { url = '' } }: FastifyRequest): never {
+    const forOperators = url.replace('/v1/', '/v1/admin/');
+    const hint = server.hasRoute({ method: method as HTTPMethods, url: forOperators })
+      ? ` Operators use ${method} ${forOperators} for other accounts.`
+      : '';
+    throw errors.invalidParameter('account', `${method} ${url} has no parameter 'account'.${hint}`);
+  }
+
   server.addHook('onRoute', (route) => {
     const operation = route.config?.operation;
-    if (operation === undefined || !canBeForAnother(operation)) return;
+    const query = route.schema?.querystring as { properties?: object } | undefined;
+    if (operation === undefined || Object.hasOwn(query?.properties ?? {}, 'account')) return;
+    const take = canBeForAnother(operation) ? change : refuse;
     route.onRequest = [
       ...[route.onRequest ?? []].flat(),
-      (request, _reply, done) => {
+      async (request) => {
         const { account } = request.query as { account?: unknown };
-        if (account === undefined) return done();
-        change(request, account).then(() => done(), done);
+        if (account !== undefined) await take(request, account);
       },
     ];
   });
