@@ -12,6 +12,7 @@ const CHAT = 'huggingfacetb/smollm2-135m-instruct';
 const SHIPPED = join(import.meta.dirname, '../../../models/embed-multilingual/2026-11-20');
 const REVISION = '0123456789abcdef0123456789abcdef01234567';
 const REPO = 'acme/embed';
+const NAME = `${REPO}@2026-11-15`;
 const FILES = ['model_quantized.onnx', 'tokenizer.json', 'config.json'];
 
 /** The model that ships with Baobab under another name, from a hub whose speed the test decides. */
@@ -98,11 +99,13 @@ describeInBrowser('operations', () => {
     await sheet.getByText(/of 46\.1 MB, [1-9]\d? %/).waitFor();
     await expectAccessible(page);
     release();
+    await page.getByText(`The weights of ${NAME} are on disk`).waitFor();
+    expect(await page.locator('.toast-bad').count()).toBe(0);
     await sheet.getByRole('button', { name: 'Load', exact: true }).click();
     await sheet.getByRole('button', { name: 'Unload' }).waitFor();
     expect(await modelStatus()).toBe('ready');
     await sheet.getByRole('button', { name: 'Unload' }).click();
-    await page.getByText(`${REPO} is unloaded`).waitFor();
+    await page.getByText(`${NAME} is unloaded`).waitFor();
     await sheet.getByRole('button', { name: 'Load', exact: true }).waitFor();
     expect(await modelStatus()).toBe('cold');
   });

@@ -17,14 +17,20 @@ export interface Range {
   bucket: Bucket;
 }
 
-/** Now, renewed once a minute. */
-export function useNow(everyMs = 60_000): number {
+/** Stays the same for a minute, so that what is asked for does. */
+function useMinute(everyMs = 60_000): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), everyMs);
     return () => clearInterval(timer);
   }, [everyMs]);
   return now;
+}
+
+/** The time of drawing, which is once a minute at least: nothing that is shown is newer. */
+export function useNow(everyMs?: number): number {
+  useMinute(everyMs);
+  return Date.now();
 }
 
 function presetRange(name: string, now: number, zone: string): [number, number] {
@@ -58,7 +64,7 @@ function autoBucket(spanMs: number): Bucket {
 /** The range, time zone and bucket of the address. */
 export function useRange(fallback = '7d'): Range {
   const { search } = usePlace();
-  const now = useNow();
+  const now = useMinute();
   const zone = currentZone();
   const [from, to] = [Date.parse(search.get('from') ?? ''), Date.parse(search.get('to') ?? '')];
   const custom = from < to;

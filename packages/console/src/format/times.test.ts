@@ -13,7 +13,8 @@ it.each([
   [-70 * DAY, '2mo ago'],
   [3 * SECOND, 'now'],
   [30 * DAY - 5 * SECOND, 'in 30d'],
-  [30 * DAY + 5 * SECOND, 'in 31d'],
+  [30 * DAY + 5 * SECOND, 'in 30d'],
+  [1.6 * DAY, 'in 2d'],
 ])('a time that is %d ms away is shown as "%s"', (distance, shown) => {
   expect(ago(new Date(NOW + distance).toISOString(), NOW)).toBe(shown);
 });

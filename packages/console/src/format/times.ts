@@ -53,14 +53,14 @@ const UNITS: readonly [Intl.RelativeTimeFormatUnit, size: number, from: number][
   ['minute', MINUTE, MINUTE],
 ];
 
-/** "3m ago", "in 12d", "now". What is less than a minute ahead is new: `nowMs` is a little old. */
+/** "3m ago", "in 12d", "now". What is less than a minute ahead is new: the clock of the server is a little ahead. */
 export function ago(iso: string, nowMs: number): string {
   const distance = Date.parse(iso) - nowMs;
   const found = UNITS.find(([, , from]) => Math.abs(distance) >= from);
   if (found === undefined) return relative.format(Math.min(0, Math.trunc(distance / SECOND)), 'second');
   const [unit, size] = found;
-  // A part of a unit that is left counts: a file that was just stored for 30 days expires "in 30d".
-  return relative.format(distance > 0 ? Math.ceil(distance / size) : Math.trunc(distance / size), unit);
+  // A file that was just stored for 30 days expires "in 30d", whichever clock is a little ahead.
+  return relative.format(distance > 0 ? Math.round(distance / size) : Math.trunc(distance / size), unit);
 }
 
 const formatters = new Map<string, Intl.DateTimeFormat>();

@@ -6,15 +6,17 @@ import { Button } from '../../components/button.tsx';
 import { toast, toastFailure } from '../../components/feedback.tsx';
 import { Modal } from '../../components/overlay.tsx';
 import { texts } from '../../texts/en/texts.ts';
+import { engineName } from './engine-facts.tsx';
+import { isSame, writeEngine } from './live-engines.tsx';
 
 type Action = 'pull' | 'load' | 'unload';
 
 const { engines } = texts;
-const isSame = (one: Engine, other: Engine): boolean => one.model === other.model && one.version === other.version;
 
 /** Says how a fetch, a load or an unload that was started has ended. */
 function report(action: Action, engine: Engine): boolean {
-  const { model, status, weights, reason } = engine;
+  const { status, weights, reason } = engine;
+  const name = engineName(engine);
   const isRunning = {
     pull: weights?.status === 'pulling',
     load: status !== 'ready' && status !== 'unavailable',
@@ -22,16 +24,18 @@ function report(action: Action, engine: Engine): boolean {
   }[action];
   if (isRunning) return false;
   const failed = action === 'pull' ? weights?.status !== 'present' : action === 'load' && status === 'unavailable';
-  if (failed) toast(engines.failed[action](model, weights?.reason ?? reason ?? engines.seeLog), { bad: true });
-  else toast(engines.done[action](model));
+  if (failed) toast(engines.failed[action](name, weights?.reason ?? reason ?? engines.seeLog), { bad: true });
+  else toast(engines.done[action](name));
   return true;
 }
 
 /** Reports the end as soon as the list of engines, which events keep up to date, has it. */
 function reportEnd(action: Action, engine: Engine): void {
-  const stop = queryClient.getQueryCache().subscribe(({ query }) => {
-    if (query.queryKey[0] !== 'engines') return;
-    const now = (query.state.data as List<Engine> | undefined)?.data.find((each) => isSame(each, engine));
+  const stop = queryClient.getQueryCache().subscribe((event) => {
+    // All other events come with the list as it was.
+    const isNew = event.type === 'updated' && event.action.type === 'success';
+    if (!isNew || event.query.queryKey[0] !== 'engines') return;
+    const now = (event.query.state.data as List<Engine> | undefined)?.data.find((each) => isSame(each, engine));
     if (now !== undefined && report(action, now)) stop();
   });
 }
@@ -44,11 +48,14 @@ export function EngineActions({ engine, small = false }: { engine: Engine; small
     setBusy(true);
     setAsking(false);
     try {
-      const body = { model: `${engine.model}@${engine.version}` };
+      const body = { model: engineName(engine) };
       const begun = await call<Engine>(`/v1/admin/models/${action}`, { method: 'POST', body });
+      // A list that is on its way may be older.
+      await queryClient.cancelQueries({ queryKey: ['engines'] });
+      writeEngine(begun);
       // A fetch that has not begun yet looks like one that has failed.
       if (begun.weights?.status === 'absent' || !report(action, begun)) {
-        toast(engines.begun[action](engine.model, begun.in_flight));
+        toast(engines.begun[action](engineName(engine), begun.in_flight));
         reportEnd(action, begun);
       }
       await queryClient.invalidateQueries({ queryKey: ['engines'] });
@@ -87,7 +94,7 @@ export function EngineActions({ engine, small = false }: { engine: Engine; small
       )}
       {asking && (
         <Modal
-          title={engines.unloadTitle(engine.model)}
+          title={engines.unloadTitle(engineName(engine))}
           onClose={() => setAsking(false)}
           foot={
             <>

@@ -31,7 +31,7 @@ export interface KeyDetailProps {
 
 export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDetailProps) {
   const admin = isOperator(useSession());
-  const now = Math.max(useNow(), Date.now());
+  const now = useNow();
   const account = useAccount(key.account_id);
   const [draft, setDraft] = useState<KeyDraft>(draftOf(key));
   const [asking, setAsking] = useState<'revoke' | 'rotate'>();

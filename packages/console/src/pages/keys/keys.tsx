@@ -33,7 +33,7 @@ export default function Keys() {
   const account = useAccountFilter();
   const spend = useMonthlySpend('key');
   // A key that has just ended must not count as active for the rest of the minute.
-  const now = Math.max(useNow(), Date.now());
+  const now = useNow();
   const [show, setShow] = useParameter('show', 'active');
   const [created, setCreated] = useState<NewKey>();
   const opened = search.get('key') ?? undefined;
