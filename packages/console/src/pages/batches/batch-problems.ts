@@ -29,10 +29,11 @@ export function parseProblems(text: string, most: number): LineProblem[] {
     if (line.trim() === '') continue;
     if (problems.length === most) break;
     try {
-      const { custom_id: name = '–', error, response } = JSON.parse(line) as ErrorLine;
+      const { custom_id: id, error, response } = JSON.parse(line) as ErrorLine;
       const found = error ?? response?.body?.error;
       problems.push({
-        name,
+        // A line that cannot be read has none.
+        name: id || '–',
         code: found?.code ?? String(response?.status_code ?? ''),
         message: found?.message ?? '',
       });

@@ -13,8 +13,9 @@ import { Failure, toast, toastFailure } from '../../components/feedback.tsx';
 import { Loaded } from '../../components/listing.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
-import { full, moneyExact } from '../../format/numbers.ts';
+import { full } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
+import { Amount } from '../spend/spend.tsx';
 import { BatchProgress, BatchStatus, isRunning, took } from './batch-parts.tsx';
 import { parseProblems } from './batch-problems.ts';
 
@@ -109,13 +110,13 @@ function spent({ models = [], cost_usd: cost }: Batch): Detail[] {
       models.map(({ model, cost_usd }) => (
         <div key={model} class="spread">
           <a href={href('/models', { model })}>{model}</a>
-          {models.length > 1 && <span>{moneyExact(cost_usd)}</span>}
+          {models.length > 1 && <Amount usd={cost_usd} />}
         </div>
       )),
     ],
     [figures.prompt, full(sum('prompt_tokens'))],
     [figures.completion, full(sum('completion_tokens'))],
-    [batches.columns.cost, moneyExact(cost)],
+    [batches.columns.cost, <Amount key="cost" usd={cost} />],
   ];
 }
 
@@ -123,11 +124,14 @@ function spent({ models = [], cost_usd: cost }: Batch): Detail[] {
 function Problems({ batch }: { batch: Batch }) {
   const { batches } = texts;
   const lines = useFileStart(batch.error_file_id, MOST_CHARACTERS);
-  const input = (batch.errors?.data ?? []).map(({ line, code, message }) => ({
-    name: line === null ? batches.input : `${batches.line} ${line}`,
-    code,
-    message,
-  }));
+  // The error file, where there is one, has every line.
+  const input = (batch.errors?.data ?? [])
+    .filter(({ line }) => line === null || !batch.error_file_id)
+    .map(({ line, code, message }) => ({
+      name: line === null ? batches.input : `${batches.line} ${line}`,
+      code,
+      message,
+    }));
   const problems = [...input, ...(lines.data === undefined ? [] : parseProblems(lines.data, MOST_PROBLEMS))];
   if (lines.isError) return <Failure error={lines.error} />;
   if (problems.length === 0 && isRunning(batch)) return null;

@@ -8,9 +8,10 @@ import { Badge, Failure } from '../../components/feedback.tsx';
 import { StatusBadge } from '../../components/outcomes.tsx';
 import { Sheet } from '../../components/overlay.tsx';
 import { Skeleton } from '../../components/page.tsx';
-import { full, moneyExact } from '../../format/numbers.ts';
+import { full } from '../../format/numbers.ts';
 import { dateTime, duration } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
+import { Amount } from '../spend/spend.tsx';
 
 /** Shown where there are any. */
 const OTHER_MEASURES = MEASURE_NAMES.map((name) => MEASURES[name]).filter(({ unit }) => unit !== 'tokens');
@@ -76,7 +77,7 @@ function Facts({ entry, zone }: { entry: RequestEntry; zone: string }) {
       ({ wireName, short, unit }) =>
         entry[wireName] > 0 && ([figures[short], `${full(entry[wireName])}${unit === 'seconds' ? ' s' : ''}`] as const),
     ),
-    [columns.cost, moneyExact(entry.cost_usd)],
+    [columns.cost, <Amount key="cost" usd={entry.cost_usd} />],
   ];
   return (
     <>

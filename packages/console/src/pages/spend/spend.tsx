@@ -31,11 +31,14 @@ export function SpendCell({ spend, budget, isOfAccount = false }: SpendCellProps
   );
 }
 
-/** The same for a sheet, to the nano-dollar. */
+/** To the nano-dollar. It moves to the next line as a whole. */
+export const Amount = ({ usd }: { usd: number }) => <span class="amount">{moneyExact(usd)}</span>;
+
+/** The same for a sheet. */
 export function Spend({ spend, budget, isOfAccount = false }: Budget & { spend: number }) {
   return (
     <span class="mono">
-      {moneyExact(spend)}
+      <Amount usd={spend} />
       {budget !== null && ` ${texts.common.of} ${money(budget)}`}
       {budget !== null && isOfAccount && ` ${texts.overview.limitFrom.account}`}
     </span>
