@@ -179,7 +179,7 @@ export const texts = {
     tokenDetail: (prompt: string, completion: string) => `${prompt} in, ${completion} out`,
     other: 'Other',
     billed: 'billed',
-    average: (cost: string) => `${cost} per request`,
+    average: (cost: string) => `${cost} per billed request`,
     errorDetail: (share: string, server: number) => `${share}, ${server} server-side`,
   },
   modalities: { chat: 'Chat', embedding: 'Embeddings', rerank: 'Rerank', audio: 'Transcription' },
