@@ -33,7 +33,7 @@ export function CreateKey({ onClose, onCreated }: CreateKeyProps) {
     ...(admin ? { account: account.trim() } : {}),
     ...rights,
     // By default they are those of the key of the session.
-    ...(draft.access !== 'all' && { scopes }),
+    ...(draft.access !== 'standard' && { scopes }),
   };
   const form = useForm(wanted, async (chosen) => {
     const expires = expiry === 'never' ? null : new Date(Date.now() + Number(expiry) * DAY_MS).toISOString();

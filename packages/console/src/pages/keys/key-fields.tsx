@@ -19,7 +19,7 @@ import {
 } from './limit-fields.tsx';
 import { useUnmatchedModels } from './unmatched-models.ts';
 
-type Access = 'all' | 'restricted' | 'read';
+type Access = 'standard' | 'restricted' | 'read';
 
 /** What can be chosen for a key, and changed later. */
 export interface KeyDraft extends KeyLimits {
@@ -38,7 +38,7 @@ export const emptyDraft: KeyDraft = {
   dialect: null,
   truncate: null,
   name: '',
-  access: 'all',
+  access: 'standard',
   scopes: ['chat', 'models'],
   models: '',
   regions: '',
@@ -48,7 +48,11 @@ const isSame = (one: readonly string[], other: readonly string[]): boolean =>
   one.length === other.length && one.every((scope) => other.includes(scope));
 
 export function draftOf(key: Key): KeyDraft {
-  const access = isSame(key.scopes, DEFAULT_SCOPES) ? 'all' : isSame(key.scopes, READ_SCOPES) ? 'read' : 'restricted';
+  const access = isSame(key.scopes, DEFAULT_SCOPES)
+    ? 'standard'
+    : isSame(key.scopes, READ_SCOPES)
+      ? 'read'
+      : 'restricted';
   return {
     ...keyLimitsOf(key),
     name: key.name,
@@ -68,7 +72,7 @@ const listOf = (text: string, separator: RegExp) =>
 export const draftToWire = (draft: KeyDraft) => ({
   ...keyLimitsToWire(draft),
   name: draft.name.trim(),
-  scopes: { all: DEFAULT_SCOPES, read: READ_SCOPES, restricted: draft.scopes }[draft.access],
+  scopes: { standard: DEFAULT_SCOPES, read: READ_SCOPES, restricted: draft.scopes }[draft.access],
   allowed_models: listOf(draft.models, /\n/),
   allowed_regions: listOf(draft.regions, /,/),
 });
@@ -117,7 +121,7 @@ export function KeyFields({ draft, onChange, error, account, children }: KeyFiel
       {children}
       <fieldset class="choices">
         <legend class="field-label">{texts.keys.access}</legend>
-        {choice('all', texts.keys.accessAll, texts.keys.accessAllHint)}
+        {choice('standard', texts.keys.standard, texts.keys.standardHint)}
         {choice('restricted', texts.keys.accessRestricted, texts.keys.accessRestrictedHint)}
         {draft.access === 'restricted' && (
           <div class="checks">

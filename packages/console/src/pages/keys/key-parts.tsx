@@ -33,7 +33,7 @@ export function KeyRights({ keyRecord: { scopes } }: { keyRecord: Pick<Key, 'sco
       </span>
     );
   if (DEFAULT_SCOPES.length === scopes.length && DEFAULT_SCOPES.every((scope) => scopes.includes(scope)))
-    return <span title={names}>{texts.keys.allScopes}</span>;
+    return <span title={names}>{texts.keys.standard}</span>;
   if (scopes.every((scope) => READ_SCOPES.includes(scope))) return <span title={names}>{texts.keys.readOnly}</span>;
   return (
     <span class="truncate" title={names}>
