@@ -137,6 +137,7 @@ describeInBrowser('files and batches', () => {
     const content = [
       line('good', { model: MODEL, input: 'Hello' }),
       line('bad', { model: 'nobody/nothing', input: 'x' }),
+      'not a request',
     ];
     await page.locator('input[type=file]').setInputFiles({
       name: 'requests.jsonl',
@@ -154,6 +155,8 @@ describeInBrowser('files and batches', () => {
     await sheet.getByText('Completed').waitFor({ timeout: 120_000 });
     await sheet.getByText('Failed lines').waitFor();
     await sheet.locator('.attempt').filter({ hasText: 'bad' }).waitFor();
+    // The list of problems of the batch has the line that cannot be read too.
+    expect(await sheet.locator('.attempt').count()).toBe(2);
     await expectAccessible(page);
     const [results] = await Promise.all([
       page.waitForEvent('download'),
@@ -168,9 +171,17 @@ describeInBrowser('files and batches', () => {
     // The column with the failed lines has no room on a phone.
     await page.setViewportSize({ width: 390, height: 844 });
     await page.goto(`${account.address}/console/batches`);
-    await row('batch_').getByText('1 failed').waitFor();
+    await row('batch_').getByText('2 failed').waitFor();
     const table = page.locator('.table-wrap');
     expect(await table.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
+    // What has no room in the row is in the sheet.
+    await page.goto(`${account.address}/console/files`);
+    await page.getByRole('button', { name: 'requests.jsonl', exact: true }).click();
+    const file = page.getByRole('dialog', { name: 'requests.jsonl' });
+    await file.getByText('Uploaded', { exact: true }).waitFor();
+    await expectAccessible(page);
+    await file.getByRole('link', { name: 'Run as a batch' }).click();
+    await form.waitFor();
   });
 
   it('uploads a file that is dropped, and deletes it after a question', async () => {

@@ -9,10 +9,11 @@ import { useWorkAccount } from '../../api/session.ts';
 import type { StoredFile } from '../../api/types.ts';
 import { Button, LinkButton } from '../../components/button.tsx';
 import { Select } from '../../components/choices.tsx';
-import { CopyButton } from '../../components/copying.tsx';
+import { Copyable, CopyButton } from '../../components/copying.tsx';
+import { Details } from '../../components/details.tsx';
 import { Empty, toast, toastFailure } from '../../components/feedback.tsx';
 import { Listing } from '../../components/listing.tsx';
-import { Modal } from '../../components/overlay.tsx';
+import { Modal, Sheet } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
 import type { Column } from '../../components/table.tsx';
 import { bytes, full } from '../../format/numbers.ts';
@@ -25,10 +26,11 @@ import { UploadArea } from './upload-area.tsx';
 export default function Files() {
   const [purpose, setPurpose] = useParameter('purpose');
   const files = useFiles(purpose);
+  const [opened, setOpened] = useParameter('file');
   const [removing, setRemoving] = useState<StoredFile>();
   const chooser = useRef<HTMLInputElement>(null);
   const now = useNow();
-  const { query } = useWorkAccount();
+  const open = files.data?.data.find(({ id }) => id === opened);
   return (
     <Page
       title={texts.files.title}
@@ -56,8 +58,10 @@ export default function Files() {
         <Listing
           query={files}
           label={texts.files.title}
-          columns={fileColumns({ now, addressOf: (id) => fileAddress(id, query), onRemove: setRemoving })}
+          columns={fileColumns({ now, onOpen: setOpened, onRemove: setRemoving })}
           rowKey={({ id }) => id}
+          selected={open?.id}
+          onOpen={({ id }) => setOpened(id)}
           initialSort="-created"
           filters={{ purpose: undefined }}
           empty={
@@ -67,6 +71,7 @@ export default function Files() {
           }
         />
       </div>
+      {open && <FileSheet file={open} onRemove={() => setRemoving(open)} onClose={() => setOpened(undefined)} />}
       {removing && <RemoveFile file={removing} onClose={() => setRemoving(undefined)} />}
     </Page>
   );
@@ -102,14 +107,52 @@ function RemoveFile({ file, onClose }: { file: StoredFile; onClose: () => void }
   );
 }
 
+/** A batch that is to be created from the file. */
+const batchOf = ({ id }: StoredFile): string =>
+  href('/batches', { ...keptSearch(new URLSearchParams(location.search)), new: 'batch', file: id });
+
+const purposeOf = (file: StoredFile): string =>
+  isResult(file) ? texts.files.result : texts.files.purposes[file.purpose];
+
+function FileSheet({ file, onRemove, onClose }: { file: StoredFile; onRemove: () => void; onClose: () => void }) {
+  const { query } = useWorkAccount();
+  const { columns } = texts.files;
+  return (
+    <Sheet
+      title={file.filename}
+      about={<Copyable text={file.id} />}
+      onClose={onClose}
+      foot={
+        <>
+          <Button tone="danger" icon="trash" onClick={onRemove}>
+            {texts.files.remove}
+          </Button>
+          {isBatchInput(file) && <LinkButton href={batchOf(file)}>{texts.files.batchOf}</LinkButton>}
+          <LinkButton href={fileAddress(file.id, query)} icon="download" tone="primary" download={file.filename}>
+            {texts.files.download}
+          </LinkButton>
+        </>
+      }
+    >
+      <Details
+        rows={[
+          [columns.purpose, purposeOf(file)],
+          [columns.size, `${full(file.bytes)} B`],
+          [columns.created, exactTime(isoOf(file.created_at))],
+          [columns.expires, exactTime(isoOf(file.expires_at))],
+        ]}
+      />
+    </Sheet>
+  );
+}
+
 interface FileColumnsOptions {
   now: number;
-  /** Of the content of a file. */
-  addressOf(id: string): string;
+  onOpen(id: string): void;
   onRemove(file: StoredFile): void;
 }
 
-function fileColumns({ now, addressOf, onRemove }: FileColumnsOptions): Column<StoredFile>[] {
+function fileColumns({ now, onOpen, onRemove }: FileColumnsOptions): Column<StoredFile>[] {
   const { columns } = texts.files;
   return [
     {
@@ -117,9 +160,9 @@ function fileColumns({ now, addressOf, onRemove }: FileColumnsOptions): Column<S
       label: columns.name,
       sortBy: ({ filename }) => filename.toLowerCase(),
       cell: ({ id, filename }) => (
-        <a class="truncate strong" dir="auto" href={addressOf(id)} download={filename} title={filename}>
+        <button type="button" class="row-button row-name" dir="auto" title={filename} onClick={() => onOpen(id)}>
           {shortName({ filename })}
-        </a>
+        </button>
       ),
     },
     {
@@ -127,7 +170,7 @@ function fileColumns({ now, addressOf, onRemove }: FileColumnsOptions): Column<S
       label: columns.purpose,
       wide: true,
       sortBy: (file) => file.purpose,
-      cell: (file) => (isResult(file) ? texts.files.result : texts.files.purposes[file.purpose]),
+      cell: purposeOf,
     },
     {
       id: 'size',
@@ -167,14 +210,7 @@ function fileColumns({ now, addressOf, onRemove }: FileColumnsOptions): Column<S
         <div class="table-actions">
           {isBatchInput(file) && (
             <span class="wide-only">
-              <LinkButton
-                size="small"
-                href={href('/batches', {
-                  ...keptSearch(new URLSearchParams(location.search)),
-                  new: 'batch',
-                  file: file.id,
-                })}
-              >
+              <LinkButton size="small" href={batchOf(file)}>
                 {texts.files.batchOf}
               </LinkButton>
             </span>
@@ -193,7 +229,10 @@ function fileColumns({ now, addressOf, onRemove }: FileColumnsOptions): Column<S
 }
 
 /** A key of the dialect `openai` gets Unix seconds. */
+const isoOf = (time: StoredFile['created_at']): string =>
+  typeof time === 'number' ? new Date(time * 1000).toISOString() : time;
+
 function FileTime({ time, now }: { time: StoredFile['created_at']; now: number }) {
-  const iso = typeof time === 'number' ? new Date(time * 1000).toISOString() : time;
+  const iso = isoOf(time);
   return <span title={exactTime(iso)}>{ago(iso, now)}</span>;
 }
