@@ -59,8 +59,9 @@ export const EngineStatus = ({ engine }: { engine: Engine }) => (
   />
 );
 
-export const speed = ({ tokens_per_second: rate }: Engine): string =>
-  `${compact(rate.input)} / ${compact(rate.output)}`;
+/** "–" where nothing is loaded that could be fast. */
+export const speed = ({ tokens_per_second: rate, processes, upstreams }: Engine): string =>
+  processes > 0 || upstreams.length > 0 ? `${compact(rate.input)} / ${compact(rate.output)}` : '–';
 
 export function EngineFacts({ engine }: { engine: Engine }) {
   const now = useNow();

@@ -127,6 +127,7 @@ export const engines = {
   noUpstream: 'No upstream',
   upstreamsOf: (count: number) => (count === 1 ? '1 upstream' : `${count} upstreams`),
   loadedNow: 'Loaded models',
+  servedOf: (count: string) => `of ${count} served here`,
   memoryHint: 'in engine processes',
   running: 'Running',
   runningHint: 'requests now',
