@@ -20,6 +20,8 @@ export interface Column<T> {
   spare?: boolean;
   /** On phones, rows of a table with a title are cards: title and badge, and below them the rest. */
   card?: 'title' | 'badge';
+  /** Takes the room that the other columns leave. */
+  fill?: boolean;
   foot?: ComponentChildren;
 }
 
@@ -68,13 +70,14 @@ export function Table<T>(props: TableProps<T>) {
     const current = sort.id === column.id ? (sort.descending ? `-${sort.id}` : sort.id) : '';
     changeSearch({ [sortParameter]: current === first ? other : first }, { replace: true });
   };
-  const classOf = ({ number, wide, extra, spare, card }: Column<T>) =>
+  const classOf = ({ number, wide, extra, spare, card, fill }: Column<T>) =>
     [
       number ? 'number' : '',
       wide ? 'wide-only' : '',
       extra ? 'wider-only' : '',
       spare ? 'widest-only' : '',
       card ? `card-${card}` : '',
+      fill ? 'fill' : '',
     ]
       .filter(Boolean)
       .join(' ') || undefined;

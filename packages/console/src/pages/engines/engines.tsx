@@ -1,5 +1,5 @@
 import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
-import { useEngines } from '../../api/queries.ts';
+import { useEngines, useModels } from '../../api/queries.ts';
 import type { Engine } from '../../api/types.ts';
 import { optionsOf, Segments } from '../../components/choices.tsx';
 import { Empty } from '../../components/feedback.tsx';
@@ -84,6 +84,7 @@ function engineColumns(all: readonly Engine[]): Column<Engine>[] {
     {
       id: 'model',
       label: columns.model,
+      fill: true,
       sortBy: engineName,
       cell: (engine) => (
         <button
@@ -139,7 +140,7 @@ function engineColumns(all: readonly Engine[]): Column<Engine>[] {
       number: true,
       extra: true,
       sortBy: (engine) => engine.tokens_per_second.output,
-      cell: (engine) => (engine.processes > 0 || engine.upstreams.length > 0 ? speed(engine) : '–'),
+      cell: speed,
     },
     { id: 'actions', label: '', wide: true, cell: (engine) => <EngineActions engine={engine} small /> },
   ];
@@ -148,12 +149,11 @@ function engineColumns(all: readonly Engine[]): Column<Engine>[] {
 function EngineFigures({ engines: all }: { engines: readonly Engine[] }) {
   const { columns } = texts.engines;
   const sum = (value: (engine: Engine) => number) => all.reduce((total, engine) => total + value(engine), 0);
+  // A model has an engine for each of its versions.
+  const loaded = new Set(all.filter(({ processes }) => processes > 0).map(({ model }) => model));
+  const served = useModels().data?.data.length;
   const figures: [string, string, string][] = [
-    [
-      texts.engines.loadedNow,
-      full(all.filter(({ processes }) => processes > 0).length),
-      `${texts.common.of} ${full(all.length)}`,
-    ],
+    [texts.engines.loadedNow, full(loaded.size), served === undefined ? '' : texts.engines.servedOf(full(served))],
     [columns.memory, bytes(sum((engine) => engine.memory_bytes)), texts.engines.memoryHint],
     [texts.engines.running, full(sum((engine) => engine.in_flight)), texts.engines.runningHint],
     [texts.engines.queued, full(sum((engine) => engine.queue_depth)), texts.engines.queuedHint],

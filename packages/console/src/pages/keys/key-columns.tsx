@@ -24,14 +24,17 @@ export function keyColumns({ spend, now, withAccount, withStatus }: KeyColumnsOp
       label: texts.keys.columns.name,
       sortBy: ({ name }) => name.toLowerCase(),
       cell: (key) => (
-        <button
-          type="button"
-          class="row-button row-name"
-          title={key.name}
-          onClick={() => changeSearch({ key: key.id })}
-        >
-          {key.name}
-        </button>
+        <>
+          <button
+            type="button"
+            class="row-button row-name"
+            title={key.name}
+            onClick={() => changeSearch({ key: key.id })}
+          >
+            {key.name}
+          </button>
+          <span class="row-more mono">{key.prefix}…</span>
+        </>
       ),
     },
     {
@@ -55,7 +58,13 @@ export function keyColumns({ spend, now, withAccount, withStatus }: KeyColumnsOp
           },
         ]
       : []),
-    { id: 'scopes', label: texts.keys.columns.scopes, wide: true, cell: (key) => <KeyRights keyRecord={key} /> },
+    {
+      id: 'scopes',
+      label: texts.keys.columns.scopes,
+      wide: true,
+      fill: true,
+      cell: (key) => <KeyRights keyRecord={key} />,
+    },
     { id: 'models', label: texts.keys.columns.models, extra: true, cell: (key) => <KeyModels keyRecord={key} /> },
     {
       id: 'spend',

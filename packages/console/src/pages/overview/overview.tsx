@@ -160,12 +160,19 @@ function Budgets() {
     ...accounts.data.data
       .filter(({ id, status }) => status !== 'deleted' && (account === ALL_ACCOUNTS || id === account))
       .map((each) =>
-        entry(each, accountSpend, { to: href('/accounts', { open: each.id }), kind: texts.usage.groups.account }),
+        entry(each, accountSpend, {
+          to: href('/accounts', { open: each.id }),
+          kind: texts.usage.groups.account.toLowerCase(),
+        }),
       ),
     ...keys.data.data
       .filter((key) => keyState(key, now) === 'active' && key.limits.monthly_budget_from === 'key')
       .map((key) =>
-        entry(key, keySpend, { to: href('/keys', { key: key.id, show: 'all' }), kind: texts.usage.groups.key }),
+        entry(key, keySpend, {
+          to: href('/keys', { key: key.id, show: 'all' }),
+          // Keys may have the same name.
+          kind: `${texts.usage.groups.key.toLowerCase()} ${key.prefix}…`,
+        }),
       ),
   ].toSorted((left, right) => right.share - left.share);
   return (
@@ -183,7 +190,7 @@ function Budgets() {
                 <a dir="auto" href={to}>
                   {name}
                 </a>{' '}
-                <span class="muted small">{kind.toLowerCase()}</span>
+                <span class="muted small">{kind}</span>
               </span>
               <span class="mono small">{overview.budgetSpent(money(spent), money(budget))}</span>
             </div>

@@ -30,6 +30,7 @@ export function requestColumns(zone: string): Column<RequestEntry>[] {
       id: 'model',
       label: columns.model,
       card: 'title',
+      fill: true,
       cell: ({ model, endpoint }) => (
         <span class="truncate narrow-slug" title={model ?? endpoint}>
           {model === null ? <span class="muted">{endpoint}</span> : <Slug slug={model} />}
