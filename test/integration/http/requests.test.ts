@@ -97,6 +97,17 @@ describe('GET /v1/requests', () => {
     ]);
   });
 
+  it('finds refused requests by the model that they named, if it exists', async () => {
+    const member = await createMember('wrong-modality');
+    const body = { model: EMBEDDING, messages: [{ role: 'user', content: 'a' }] };
+    const refused = await bed.post('/v1/chat/completions', body, member.secret);
+    expect(refused.status).toBe(422);
+    const { data } = await list(`?model=${EMBEDDING}`, member.secret);
+    expect(data).toMatchObject([
+      { id: refused.headers.get('x-request-id'), status: 422, model: EMBEDDING, cost_usd: 0 },
+    ]);
+  });
+
   it('has the lines of batches', async () => {
     const member = await createMember('batched');
     const line = (id: string, model: string) =>

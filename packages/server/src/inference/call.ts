@@ -34,12 +34,19 @@ export interface InferenceCall extends Caller {
 export interface InferenceObserver extends AttemptObserver {
   /** The limits have admitted or refused the request. Called once, before any work. */
   decided?(facts: AdmissionFacts): void;
+  /** The request has failed, and named this model. Also called when `decided` was not. */
+  failed?(model: FailedModel): void;
   /** How many inputs were cut, if any were to be. Called before the answer is written. */
   truncated?(inputs: number): void;
   /** What is billed, also for a partial answer. Not called when nothing is. */
   settled?(bill: Bill): void;
   /** Everything about the request has ended. A cancelled one ends after its client has left. */
   ended?(): void;
+}
+
+export interface FailedModel {
+  slug: string;
+  version: string;
 }
 
 export interface Bill {

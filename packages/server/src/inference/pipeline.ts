@@ -1,6 +1,6 @@
 import { mayAskNextModel } from '@baobab/core/domain/attempts.ts';
 import { type Consumption, consumptionOf } from '@baobab/core/domain/measures.ts';
-import type { Modality, ModelEntry, ResolvedModel } from '@baobab/core/domain/model.ts';
+import type { Modality, ModelEntry, ModelVersion, ResolvedModel } from '@baobab/core/domain/model.ts';
 import { costNanoUsd } from '@baobab/core/domain/pricing.ts';
 import { type Account, hasBudget, type Principal } from '@baobab/core/domain/principal.ts';
 import type { CallContext, EngineLease } from '@baobab/core/engine/engine.ts';
@@ -60,6 +60,8 @@ export interface InferenceService {
 export interface ModelLookup {
   /** Throws 404 for models that cannot be used. */
   get(reference: string, account: Account): { entry: ModelEntry };
+  /** Like `get`, but does not throw. */
+  find(reference: string, account: Account): { entry: ModelEntry; version: ModelVersion } | undefined;
   /** Checks rights, modality and region, in that order. */
   resolve(
     reference: string,
@@ -211,7 +213,11 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
         if (running === 0) for (const wake of onIdle.splice(0)) wake();
         call.observer?.ended?.();
       };
-      answer.then(finish, finish);
+      answer.then(finish, () => {
+        const named = catalog.find(work.model, call.principal.account);
+        if (named !== undefined) call.observer?.failed?.({ slug: named.entry.slug, version: named.version.version });
+        finish();
+      });
       return answer;
     },
 

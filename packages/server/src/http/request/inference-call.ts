@@ -1,7 +1,14 @@
 import type { UpstreamAttempt } from '@baobab/core/domain/attempts.ts';
 import { isoTime } from '@baobab/core/domain/time/dates.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { AdmissionFacts, Bill, Caller, InferenceCall, InferenceObserver } from '../../inference/call.ts';
+import type {
+  AdmissionFacts,
+  Bill,
+  Caller,
+  FailedModel,
+  InferenceCall,
+  InferenceObserver,
+} from '../../inference/call.ts';
 import type { LimitStatus } from '../../inference/limits/admission.ts';
 import type { InferenceService } from '../../inference/pipeline.ts';
 import { disconnectSignal, principalOf } from './request-record.ts';
@@ -85,6 +92,13 @@ class RecordedRequest implements InferenceObserver {
     record.version = facts.version;
     record.isRunning = true;
     setHeaders(this.#reply, facts);
+  }
+
+  failed({ slug, version }: FailedModel): void {
+    const { record } = this.#request;
+    if (record.model !== undefined) return;
+    record.model = slug;
+    record.version = version;
   }
 
   truncated(inputs: number): void {

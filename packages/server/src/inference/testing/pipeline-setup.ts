@@ -89,6 +89,7 @@ export function setUp(setting: PipelineSetting = {}) {
   const usage = { query: async () => [], spentNanoUsd: async () => setting.spentNanoUsd ?? BigInt(spentIn(rows)) };
   const inference = createInference({
     catalog: {
+      find: () => undefined,
       resolve: (reference: string, { regionPin }: { regionPin: string | undefined }) => ({
         reference,
         entry: { ...(reference === 'acme/two' ? second : entry), ...model },

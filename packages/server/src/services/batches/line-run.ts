@@ -48,6 +48,9 @@ function createLineTrace(requestId: string) {
       model = facts.slug;
       version = facts.version;
     },
+    failed(named) {
+      if (model === null) ({ slug: model, version } = named);
+    },
     settled(bill) {
       ({ slug: model, version, region, used, costNanoUsd } = bill);
       firstTokenMs = bill.firstTokenMs === null ? null : Math.round(bill.firstTokenMs);
