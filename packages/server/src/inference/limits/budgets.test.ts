@@ -38,7 +38,7 @@ describe('budgets', () => {
     const { admit } = setUp({ key: { monthlyBudgetNanoUsd: 1_000_000 }, spent: async () => 100_000n });
     await admitted(admit({ estimatedCostNanoUsd: 600_000 }));
     expect((await refused(admit({ estimatedCostNanoUsd: 400_000 }))).message).toContain(
-      'This request may cost 0.0004 USD, but this key has 0.0003 USD of its monthly budget of 0.001 USD left ' +
+      'This request may cost 0.0004 USD at most, but this key has 0.0003 USD of its monthly budget of 0.001 USD left ' +
         'while 0.0006 USD are reserved for running requests.',
     );
   });

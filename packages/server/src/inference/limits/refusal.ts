@@ -105,7 +105,7 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
         spentNanoUsd >= limitNanoUsd
           ? `The monthly budget of ${usdText(limitNanoUsd)} USD of this ${owner} is spent; it ${reset}.`
           : [
-              `This request may cost ${usdText(reserveNanoUsd)} USD, but this ${owner} has ${usdText(leftNanoUsd)} USD of its ` +
+              `This request may cost ${usdText(reserveNanoUsd)} USD at most, but this ${owner} has ${usdText(leftNanoUsd)} USD of its ` +
                 `monthly budget of ${usdText(limitNanoUsd)} USD left${reservedText(level)}. Ask for less, such as `,
               ...SMALLER[modality],
               `; the budget ${reset}.`,
