@@ -13,7 +13,7 @@ it('reads the action and what follows it', () => {
 
 it.each([
   [[], 'an action is missing; use one of: create, list, revoke'],
-  [['remove', 'ci'], "unknown action 'remove'; use one of: create, list, revoke"],
+  [['remove', 'ci'], "unknown action 'remove'; did you mean 'revoke'? Use one of: create, list, revoke"],
   [['constructor'], "unknown action 'constructor'; use one of: create, list, revoke"],
   [['create'], "'keys create' needs a name"],
   [['revoke'], "'keys revoke' needs an id"],
@@ -21,6 +21,15 @@ it.each([
   [['list', 'team'], "'keys list' does not accept 'team'"],
 ])('reports the error in %j', (args, message) => {
   expect(() => read(...args)).toThrow(new UsageError(message));
+});
+
+it('suggests the action that was meant', () => {
+  const actions = { list: withOptions(nothing, 'limit'), show: withOptions(one('an id'), 'watch') };
+  const error = (action: string) => () => readAction('batches', actions, { positionals: [action] });
+  expect(error('watch')).toThrow(
+    new UsageError("unknown action 'watch'; did you mean 'show --watch'? Use one of: list, show"),
+  );
+  expect(error('lst')).toThrow(new UsageError("unknown action 'lst'; did you mean 'list'? Use one of: list, show"));
 });
 
 it('refuses options of other actions, which it would ignore', () => {

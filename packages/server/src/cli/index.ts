@@ -36,7 +36,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./audit.ts')).auditCommand,
   },
   batches: {
-    summary: 'List, watch and cancel batches',
+    summary: 'List, show, watch (show --watch) and cancel batches',
     load: async () => (await import('./batches.ts')).batchesCommand,
   },
   backup: {
