@@ -11,6 +11,9 @@ it.each([
   ['--datadir', '--data-dir'],
   ['accounts', undefined],
   ['x', undefined],
+  ['--dir', '--data-dir'],
+  ['--max-port', '--port'],
+  ['dir-data', undefined],
 ])('takes %s for %s', (word, expected) => {
   expect(nearest(word, KNOWN)).toBe(expected);
 });
@@ -20,6 +23,9 @@ it.each([
   ['rank', 'acme/rank'],
   ['ranj', 'acme/rank'],
   ['other/rank', undefined],
+  ['smollm2', 'hf/smollm2-135m-instruct'],
+  ['hf/smollm2-135m', 'hf/smollm2-135m-instruct'],
+  ['acme', undefined],
 ])('takes %s for the model %s', (text, expected) => {
-  expect(nearestSlug(text, ['acme/chat', 'acme/rank'])).toBe(expected);
+  expect(nearestSlug(text, ['acme/chat', 'acme/rank', 'hf/smollm2-135m-instruct'])).toBe(expected);
 });

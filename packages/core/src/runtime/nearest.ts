@@ -1,3 +1,6 @@
+/** A name that a client sends may have megabytes. */
+const MOST_COMPARED = 300;
+
 /** Edits of one letter between two words: added, removed, replaced, or swapped with the next one. */
 function distance(left: string, right: string): number {
   let beforeLast: number[] = [];
@@ -19,6 +22,27 @@ function distance(left: string, right: string): number {
   return last[right.length] ?? 0;
 }
 
+/** Shorter texts are part of too many words. */
+const LEAST_PART = 3;
+
+/** The words between dashes and slashes: `--monthly-budget` has two. */
+const partsOf = (word: string): string[] => word.split(/[-/]+/).filter((part) => part !== '');
+
+const hasParts = (parts: readonly string[], within: readonly string[]): boolean =>
+  within.some((_, start) => parts.every((part, index) => within[start + index] === part));
+
+/** The only known word of which this one is a part, or that is a part of it, by whole words: `--budget` of `--monthly-budget`. */
+function onlyWithParts(word: string, known: readonly string[]): string | undefined {
+  if (word.length > MOST_COMPARED || word.length < LEAST_PART) return undefined;
+  const parts = partsOf(word);
+  if (parts.length === 0) return undefined;
+  const found = known.filter((each) => {
+    const others = partsOf(each);
+    return others.length > 0 && (hasParts(parts, others) || hasParts(others, parts));
+  });
+  return found.length === 1 ? found[0] : undefined;
+}
+
 /** The known word that a mistyped one probably means, if one is close enough. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const most = word.length > 5 ? 2 : 1;
@@ -27,7 +51,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     .map((each) => ({ each, edits: distance(word, each) }))
     .filter(({ edits }) => edits <= most)
     .sort((left, right) => left.edits - right.edits);
-  return best?.each;
+  return best?.each ?? onlyWithParts(word, known);
 }
 
 /** The same for slugs of models, `provider/name`, when the provider may have been left out. */
