@@ -135,7 +135,7 @@ async function secretFile(value: string): Promise<string> {
 it.each([
   [['acounts', 'list'], "did you mean 'accounts'?"],
   [['accounts'], 'an action is missing; use one of: create, list'],
-  [['accounts', 'lst'], "unknown action 'lst'; use one of: create, list"],
+  [['accounts', 'lst'], "unknown action 'lst'; did you mean 'list'? Use one of: create, list"],
   [['accounts', 'list', '--jsn'], "did you mean '--json'?"],
   [['models', 'pull', 'baai/bge-smal-en-v1.5'], "did you mean 'baai/bge-small-en-v1.5'?"],
   [['models', 'add', 'hf:none/none'], 'the connection was refused'],
