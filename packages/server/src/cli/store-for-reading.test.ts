@@ -10,6 +10,7 @@ import { batchesCommand } from './batches.ts';
 import type { Command } from './command.ts';
 import { keysCommand } from './keys.ts';
 import { modelsCommand } from './models/models.ts';
+import { elsewhereText } from './store-for-reading.ts';
 import { runCommand } from './testing/run-command.ts';
 import { usageCommand } from './usage.ts';
 
@@ -50,11 +51,18 @@ it('models list works without a store and creates nothing', async () => {
   expect(existsSync(dataDir)).toBe(false);
 });
 
+it('names at most one server on another data directory', () => {
+  expect(elsewhereText([])).toBe('');
+  expect(elsewhereText(['/a'])).toBe('a server is running on /a; --data-dir /a shows that one');
+  expect(elsewhereText(['/a', '/b'])).toBe('2 servers are running on other directories; choose one with --data-dir');
+});
+
 it('mentions a server on another data directory', async () => {
   const other = join(directory, 'other');
   const control = await startControlServer(other, { engines: async () => [], reloadCatalog: async () => {} });
   const withdraw = await announceServer(other);
-  const elsewhere = new RegExp(`a server is running on .*${other}.*; --data-dir `);
+  // Other servers may be running on the machine.
+  const elsewhere = new RegExp(`a server is running on ${other}; --data-dir |[0-9]+ servers are running on other`);
   await expect(run(keysCommand, 'list')).rejects.toThrow(elsewhere);
   await expect(run(modelsCommand, 'ps')).rejects.toThrow(`no server is running on ${dataDir}`);
   await run(accountsCommand, 'create', 'team');

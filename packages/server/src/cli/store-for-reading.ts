@@ -3,11 +3,18 @@ import type { ResolvedConfig } from '../config/load.ts';
 import { runningServers } from '../control/running-servers.ts';
 import { type CommandContext, CommandFailed } from './command.ts';
 
-/** Mentions a server of this user on another data directory, when none runs on this one. */
+/** The only one is named. Several would make a long line, and any of them may be meant. */
+export const elsewhereText = ([first, ...others]: readonly string[]): string => {
+  if (first === undefined) return '';
+  if (others.length > 0)
+    return `${others.length + 1} servers are running on other directories; choose one with --data-dir`;
+  return `a server is running on ${first}; --data-dir ${first} shows that one`;
+};
+
+/** Mentions servers of this user on other data directories, when none runs on this one. */
 async function serverElsewhere({ dataDir }: ResolvedConfig): Promise<string> {
   const running = await runningServers();
-  if (running.length === 0 || running.includes(dataDir)) return '';
-  return `a server is running on ${running.join(' and on ')}; --data-dir ${running[0]} shows that one`;
+  return running.includes(dataDir) ? '' : elsewhereText(running);
 }
 
 const isChosen = ({ locate }: CommandContext): boolean => locate(['dataDir']) === '--data-dir';
