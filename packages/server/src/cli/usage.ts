@@ -161,7 +161,7 @@ export const usageCommand: Command = {
         `$${usdText(totals.costNanoUsd)}`,
         '',
       ];
-      const headings = [window.bucket, ...groups, 'requests', ...HEADINGS, 'cost', ''];
+      const headings = [window.bucket, ...groups, 'requests', ...HEADINGS, 'cost', 'share of the highest'];
       const whose = values.all ? 'every account' : `account ${first.account}`;
       print(`${whose}, ${windowText(window, values.end === undefined)}\n`);
       print(
