@@ -28,7 +28,9 @@ async function run(...args: string[]): Promise<string> {
 
 it('says whose usage it shows and of which time', async () => {
   const month = new Date().toISOString().slice(0, 7);
-  expect(await run()).toMatch(new RegExp(`^account default, from ${month}-01 to now \\(UTC\\)\\n\\nDAY +REQUESTS .*  SHARE OF THE HIGHEST\\n`));
+  expect(await run()).toMatch(
+    new RegExp(`^account default, from ${month}-01 to now \\(UTC\\)\\n\\nDAY +REQUESTS .*  SHARE OF THE HIGHEST\\n`),
+  );
   const shown = await run('--account', 'acct_2', '--start', '2026-10-15', '--end', '2026-10-16T12:00:00Z');
   expect(shown.split('\n')).toEqual([
     'account team, from 2026-10-15 to 2026-10-16T12:00:00.000Z (UTC)',
