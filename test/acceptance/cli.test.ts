@@ -124,6 +124,8 @@ describe('keys beside a running server', () => {
     const named = ['accounts', 'update', 'changing', '--aliases', 'gpt-4o-mini=baobab/chat-mini'];
     const aliases = [{ name: 'gpt-4o-mini', model: 'baobab/chat-mini' }];
     expect(await baobabJson(server.dataDir, named)).toMatchObject({ aliases });
+    const shown = await baobab(server.dataDir, named);
+    expect(shown.stdout).toContain('\nchanged: aliases gpt-4o-mini=baobab/chat-mini\n');
     const unnamed = await baobabJson(server.dataDir, ['accounts', 'update', 'changing', '--aliases', 'none']);
     expect(unnamed).toMatchObject({ aliases: [] });
     await baobabJson(server.dataDir, ['accounts', 'update', 'changing', '--monthly-budget', '0']);

@@ -5,7 +5,14 @@ import { accountToWire } from '../compose/wire-shapes.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
-import { ACCOUNT_OPTIONS, accountLimitsText, accountSettingsFrom, defaultsText, LIMIT_HELP } from './rights.ts';
+import {
+  ACCOUNT_OPTIONS,
+  accountChangesText,
+  accountLimitsText,
+  accountSettingsFrom,
+  defaultsText,
+  LIMIT_HELP,
+} from './rights.ts';
 import { openForReading } from './store-for-reading.ts';
 import { minuteText, table } from './table.ts';
 
@@ -101,7 +108,7 @@ export const accountsCommand: Command = {
       show(account, `created account ${account.name} (${account.id})\n${limits}`);
     } else if (action === 'update') {
       const account = await accounts.update(await find(), settings, by);
-      show(account, accountTable([account], rules));
+      show(account, `${accountTable([account], rules)}\n\n${accountChangesText(settings, account)}`);
     } else if (action === 'suspend') {
       const account = await accounts.suspend(await find(), by);
       show(account, `suspended account ${account.name}`);

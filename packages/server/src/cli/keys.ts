@@ -9,7 +9,7 @@ import { keyToWire } from '../compose/wire-shapes.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { durationOption, parseOptions } from './options.ts';
-import { defaultsText, KEY_OPTIONS, keyLimitsText, LIMIT_HELP, rightsFrom } from './rights.ts';
+import { defaultsText, KEY_OPTIONS, keyChangesText, keyLimitsText, LIMIT_HELP, rightsFrom } from './rights.ts';
 import { openForReading } from './store-for-reading.ts';
 import { minuteText, table } from './table.ts';
 
@@ -173,7 +173,8 @@ export const keysCommand: Command = {
       if (Object.keys(changes).length === 0) throw new UsageError('nothing to change was given; try --rpm 60');
       const key = known(await keys.updateKey(subject, changes, by));
       const owners = await accounts.ofKeys([key]);
-      print(values.json ? JSON.stringify(await toWire(key)) : keyTable([key], { owners, rules }));
+      const changed = [keyTable([key], { owners, rules }), keyChangesText(rights, key)].filter((text) => text !== '');
+      print(values.json ? JSON.stringify(await toWire(key)) : changed.join('\n\n'));
       await warnOfUnmatched();
     } else if (action === 'revoke') {
       const key = known(await keys.revokeKey(subject, by));

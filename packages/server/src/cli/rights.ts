@@ -20,7 +20,7 @@ import {
   NO_LIMITS,
 } from '@baobab/core/domain/rate-limits.ts';
 import { parseScopes, SCOPE_GROUPS, SCOPES, type Scope } from '@baobab/core/domain/scopes.ts';
-import { parseTimestamp } from '@baobab/core/domain/time/dates.ts';
+import { isoTime, parseTimestamp } from '@baobab/core/domain/time/dates.ts';
 import { nearest } from '@baobab/core/runtime/nearest.ts';
 import { type HelpLine, UsageError } from './command.ts';
 import { dollarsOption, integerOption } from './options.ts';
@@ -154,6 +154,34 @@ const changesFrom = <Fields>(table: Table<Fields>, values: Readonly<Record<strin
 
 export const ACCOUNT_OPTIONS = optionsOf(ACCOUNT);
 export const KEY_OPTIONS = optionsOf(KEY);
+
+function valueText(value: unknown): string {
+  if (value === null) return NONE;
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (!Array.isArray(value)) return String(value);
+  const texts = (value as (string | ModelAlias)[]).map((each) =>
+    typeof each === 'string' ? each : `${each.name}=${each.model}`,
+  );
+  return texts.join(',') || NONE;
+}
+
+/** The options that were given, as the record has them now: tables do not show all. */
+function changesText<Fields extends object>(table: Table<Fields>, changes: Changes<Fields>, record: Fields): string {
+  const texts = Object.entries(table).flatMap(([option, [field]]) => {
+    if (changes[field] === undefined) return [];
+    const value = record[field];
+    if (typeof value === 'number' && field === 'monthlyBudgetNanoUsd') return [`${option} ${usdText(value)}`];
+    if (typeof value === 'number' && field === 'expiresAt') return [`${option} ${isoTime(value)}`];
+    return [`${option} ${valueText(value)}`];
+  });
+  return texts.length === 0 ? '' : `changed: ${texts.join('; ')}`;
+}
+
+export const accountChangesText = (changes: Changes<AccountSettings>, account: Account): string =>
+  changesText<AccountSettings>(ACCOUNT, changes, account);
+
+export const keyChangesText = (changes: Changes<Omit<KeyRights, 'name'>>, key: ApiKey): string =>
+  changesText<KeyRights>(KEY, changes, key);
 
 export const accountSettingsFrom = (values: Values<typeof ACCOUNT>): Changes<AccountSettings> =>
   changesFrom<AccountSettings>(ACCOUNT, values);
