@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { constants, tmpdir } from 'node:os';
@@ -151,9 +152,10 @@ it.each([
   expectPlain(result);
 });
 
-it('explains a port that is in use', async () => {
+it('explains a port that is in use, and leaves no data directory', async () => {
   const { port } = busy.address() as AddressInfo;
-  const result = await run(['serve', '--port', `${port}`]);
+  const result = await run(['serve', '--port', `${port}`, '--data-dir', '@new']);
+  expect(existsSync(join(directory, 'new'))).toBe(false);
   expect(result.stderr).toContain(`port ${port} of 127.0.0.1 is in use; choose another one with --port`);
   expectPlain(result);
 });

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -89,6 +90,8 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
     for (const warning of multiServerWarnings(config)) logger.warn({}, warning);
   }
 
+  // A new directory is left alone when the server could not listen. In one that exists, a running server is the better explanation.
+  if (worker === undefined && !existsSync(config.dataDir)) await freePort(config);
   await prepareDataDir(config);
   const ownDirectory = worker === undefined ? config.dataDir : join(config.dataDir, 'workers', `${worker.number}`);
   const { identity, release } = await claimIdentity({ ...config, dataDir: ownDirectory });
