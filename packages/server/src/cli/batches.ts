@@ -30,6 +30,9 @@ function costOf({ bills }: Batch): string {
   return `${total}: ${bills.map(({ model, costNanoUsd }) => `${model} ${usd(costNanoUsd)}`).join(', ')}`;
 }
 
+/** Below are those of the input only. */
+const everyFailure = (fileId: string): string => `${fileId}: every failed line, GET /v1/files/${fileId}/content`;
+
 function details(batch: Batch, account: string): string {
   const rows: [string, string][] = [
     ['batch', batch.id],
@@ -42,7 +45,7 @@ function details(batch: Batch, account: string): string {
     ['cost', costOf(batch)],
     ['input', batch.inputFileId],
     ['output', batch.outputFileId ?? '-'],
-    ['errors', batch.errorFileId ?? '-'],
+    ['errors', batch.errorFileId === null ? '-' : everyFailure(batch.errorFileId)],
     ['created', iso(batch.createdAt)],
     ['expires', iso(batch.expiresAt)],
     ['ended', iso(batch.endedAt)],
