@@ -108,7 +108,7 @@ function spent({ models = [], cost_usd: cost }: Batch): Detail[] {
     models.length > 0 && [
       models.length === 1 ? batches.model : batches.models,
       models.map(({ model, cost_usd }) => (
-        <div key={model} class="spread">
+        <div key={model} class="spread row-wrap">
           <a href={href('/models', { model })}>{model}</a>
           {models.length > 1 && <Amount usd={cost_usd} />}
         </div>
