@@ -37,10 +37,16 @@ describe('the examples', async () => {
     (await run('sh', ['-c', example(named('sh', part))], { env: environment(), cwd: directory })).stdout;
 
   it('show an embeddings request that works with curl', async () => {
-    const answer = JSON.parse(await shell('8080/v1/embeddings'));
+    const answer = JSON.parse(await shell('"Hello world"]'));
     expect(answer.data).toHaveLength(2);
     expect(answer.data[1].embedding).toHaveLength(384);
     expect(answer.usage.prompt_tokens).toBeGreaterThan(0);
+  });
+
+  it('show an input that is cut', async () => {
+    const answer = await shell('"truncate_prompt_tokens": 4');
+    expect(answer).toMatch(/^HTTP\/1.1 200 /);
+    expect(answer).toMatch(/^x-truncated-inputs: 1\r$/im);
   });
 
   it('show a chat request that works with curl', async () => {

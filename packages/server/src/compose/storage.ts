@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { makeFolder } from '@baobab/core/runtime/make-folder.ts';
-import { systemReason } from '@baobab/core/runtime/system-reason.ts';
+import { systemCode, systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { runInTimeSlices } from '@baobab/core/runtime/time-slices.ts';
 import { openStore, type Store, type StoreOptions, type StoreSettings } from '../adapters/store.ts';
 import { addedFolders } from '../catalog/adding/catalog-folder.ts';
@@ -24,10 +24,11 @@ export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void>
     await makeFolder(join(dataDir, 'blobs'), { mode: 0o700 });
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
-    throw new StoreUnavailableError(
-      `The data directory ${dataDir} cannot be used: ${systemReason(cause)}. Make it writable, or choose another one with --data-dir.`,
-      { cause },
-    );
+    const problem =
+      systemCode(cause) === 'ENOENT'
+        ? 'cannot hold files. Choose'
+        : `cannot be used: ${systemReason(cause)}. Make it writable, or choose`;
+    throw new StoreUnavailableError(`The data directory ${dataDir} ${problem} another one with --data-dir.`, { cause });
   }
 }
 
