@@ -200,9 +200,9 @@ describe.skipIf(missing !== undefined)('several workers on one port', () => {
   });
 
   it('stop the start when one of them cannot start', async () => {
-    const config = { BAOBAB_STORE: 'postgres://nobody@127.0.0.1:1/none', BAOBAB_COUNTERS: redis.url };
+    const config = { BAOBAB_STORE: store.replace(/\/[^/]*$/, '/nowhere'), BAOBAB_COUNTERS: redis.url };
     const starting = startServer({ env: { ...config, BAOBAB_WORKERS: '2' } });
-    await expect(starting).rejects.toThrow(/cannot be reached[\s\S]*worker 1 ended before it was ready/);
+    await expect(starting).rejects.toThrow(/has no database 'nowhere'[\s\S]*worker 1 ended before it was ready/);
   });
 });
 
