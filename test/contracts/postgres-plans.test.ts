@@ -19,8 +19,11 @@ const GRAMMAR: Grammar = {
   createIntrospector: (db) => new PostgresIntrospector(db),
 };
 
-/** Without statistics, PostgreSQL expects one of 40 000 files to be of an account and not discarded: two of these, fewer than a page. */
-const GROWN = { ...growthOf(0.01), ownFiles: 100_000 };
+/**
+ * Without statistics, PostgreSQL expects one of 40 000 files to be of an account and not discarded: two of these, fewer than a page. Of
+ * fewer keys it would rather sort all than look up a page in an index.
+ */
+const GROWN = { ...growthOf(0.01), ownFiles: 100_000, keys: 20_000 };
 const TINY = growthOf(0.000_01);
 /** Reading all of a table that is smaller is no mistake. */
 const LARGE_PAGES = 50;

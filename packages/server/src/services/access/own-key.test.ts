@@ -15,20 +15,37 @@ it('describes what was spent', async () => {
   const described = await ownKey.describe({ account: account({ tpm: 5 }), key: apiKey({ ...none, rpm: 7 }) });
   expect(described.budget).toEqual({
     limitNanoUsd: null,
+    from: null,
     spentNanoUsd: 400n,
+    spentByKeyNanoUsd: 400n,
     remainingNanoUsd: null,
     resetsAt: Date.UTC(2026, 11, 1),
   });
 });
 
 it.each([
-  [1_000, null, 600n],
-  [1_000, 1_000, 100n],
-  [null, 800, 0n],
-])('leaves what the budgets of key (%s) and account (%s) both leave', async (ofKey, ofAccount, left) => {
-  const { budget } = await ownKey.describe({
-    account: account({ monthlyBudgetNanoUsd: ofAccount }),
-    key: apiKey({ ...none, monthlyBudgetNanoUsd: ofKey }),
-  });
-  expect(budget.remainingNanoUsd).toBe(left);
-});
+  {
+    ofKey: 1_000,
+    ofAccount: null,
+    holds: { from: 'key', limitNanoUsd: 1_000, spentNanoUsd: 400n, remainingNanoUsd: 600n },
+  },
+  {
+    ofKey: 1_000,
+    ofAccount: 1_000,
+    holds: { from: 'account', limitNanoUsd: 1_000, spentNanoUsd: 900n, remainingNanoUsd: 100n },
+  },
+  {
+    ofKey: null,
+    ofAccount: 800,
+    holds: { from: 'account', limitNanoUsd: 800, spentNanoUsd: 900n, remainingNanoUsd: 0n },
+  },
+])(
+  'describes the budget that leaves less, of key ($ofKey) or account ($ofAccount)',
+  async ({ ofKey, ofAccount, holds }) => {
+    const { budget } = await ownKey.describe({
+      account: account({ monthlyBudgetNanoUsd: ofAccount }),
+      key: apiKey({ ...none, monthlyBudgetNanoUsd: ofKey }),
+    });
+    expect(budget).toMatchObject({ ...holds, spentByKeyNanoUsd: 400n });
+  },
+);
