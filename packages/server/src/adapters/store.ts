@@ -19,10 +19,6 @@ import type { SessionRepository } from '@baobab/core/ports/sessions.ts';
 import type { StoreHealth } from '@baobab/core/ports/store-health.ts';
 import type { UsageReader } from '@baobab/core/ports/usage.ts';
 import { createJournalReader, openLedgerJournal } from './journal/ledger-journal.ts';
-import { openPostgres } from './sql/postgres/database.ts';
-import { migrateDatabase } from './sql/postgres/migrate.ts';
-import { MIGRATIONS as POSTGRES_MIGRATIONS } from './sql/postgres/migrations/index.ts';
-import { openPostgresTarget } from './sql/postgres/transfer-target.ts';
 import { createSqlRepositories } from './sql/shared/repositories.ts';
 import { TransferError, type TransferSource, type TransferTarget } from './sql/shared/transfer.ts';
 import { openSqlite, type SqliteOptions } from './sql/sqlite/database.ts';
@@ -69,6 +65,14 @@ type SqliteSettings = { kind: 'sqlite' } & Pick<
 >;
 
 type PostgresSettings = { kind: 'postgres'; url: string };
+
+/** Servers on SQLite start sooner without its code. */
+const loadPostgres = async () => ({
+  ...(await import('./sql/postgres/database.ts')),
+  ...(await import('./sql/postgres/migrate.ts')),
+  ...(await import('./sql/postgres/migrations/index.ts')),
+  ...(await import('./sql/postgres/transfer-target.ts')),
+});
 
 /** Which database to open. Another one adds a member to this union. */
 export type StoreSettings = SqliteSettings | PostgresSettings;
@@ -138,7 +142,8 @@ async function openSqliteStore(settings: SqliteSettings, { journal, reportLimitM
 /** Any number of processes may serve from it. A ledger row is durable in PostgreSQL before its request is answered. */
 async function openPostgresStore({ url }: PostgresSettings, options: StoreOptions): Promise<Store> {
   const { reportLimitMs, patienceMs } = options;
-  const database = await openPostgres({ url, migrations: POSTGRES_MIGRATIONS, reportLimitMs, patienceMs });
+  const { openPostgres, MIGRATIONS: migrations } = await loadPostgres();
+  const database = await openPostgres({ url, migrations, reportLimitMs, patienceMs });
   const { health, purge, prepareMonths, refreshStatistics, clockSkewMs, close } = database;
   return { ...createSqlRepositories(database), health, purge, prepareMonths, refreshStatistics, clockSkewMs, close };
 }
@@ -152,6 +157,7 @@ export async function openTransfer(options: {
   now: number;
 }): Promise<{ source: TransferSource; target: TransferTarget }> {
   const { path, url, now } = options;
+  const { migrateDatabase, openPostgresTarget, MIGRATIONS } = await loadPostgres();
   let failure: unknown;
   // Migrates the database and moves rows that wait in the journal into the ledger.
   const store = await openSqliteStore({ kind: 'sqlite', path }, { journal: { onError: (error) => (failure = error) } });
@@ -161,7 +167,7 @@ export async function openTransfer(options: {
   try {
     if (source.identity === undefined)
       throw new TransferError('the data directory has no accounts: there is nothing to copy');
-    const migrate = () => migrateDatabase(url, POSTGRES_MIGRATIONS);
+    const migrate = () => migrateDatabase(url, MIGRATIONS);
     return { source, target: await openPostgresTarget({ url, migrate, identity: source.identity, now }) };
   } catch (error) {
     source.close();

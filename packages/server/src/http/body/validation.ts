@@ -48,9 +48,20 @@ async function refuseInvalid(schema: TSchema, value: unknown): Promise<void> {
   if (problem !== undefined) throw toApiError(problem, value);
 }
 
+/** Compiles a schema when it is first needed: those of all routes together take a tenth of the start. */
+function compileLazily(schema: TSchema): { Check(value: unknown): boolean } {
+  let validator: ReturnType<typeof Compile> | undefined;
+  return {
+    Check(value) {
+      validator ??= Compile(schema);
+      return validator.Check(value);
+    },
+  };
+}
+
 /** Checks a value of a body in memory. Returns a promise for a large one, which is checked in steps. */
 export function createBodyCheck(schema: TSchema): (value: unknown) => void | Promise<void> {
-  const validator = Compile(schema);
+  const validator = compileLazily(schema);
   return (value) => {
     if (isLarge(value)) return refuseInvalid(schema, value);
     if (!validator.Check(value)) throw explainInvalid(schema, value);
@@ -76,7 +87,7 @@ function fromText(schema: TSchema, data: unknown): unknown {
 
 /** Bodies are checked as they are. Query strings are all text, so their values are converted to numbers and booleans first. */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const validator = Compile(schema);
+  const validator = compileLazily(schema);
   const lenient = httpPart === 'querystring';
   return (data: unknown) => {
     if (isLarge(data)) return refuseInvalid(schema, data) as HandledPromise;

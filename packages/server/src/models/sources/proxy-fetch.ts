@@ -1,4 +1,3 @@
-import { EnvHttpProxyAgent, fetch as undiciFetch } from 'undici';
 import type { Environment } from './npm-settings.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -14,17 +13,27 @@ export interface ProxyFetchOptions {
 export function createProxyFetch(environment: Environment, { proxy, ca }: ProxyFetchOptions = {}) {
   const setting = (name: string) => environment[name] ?? environment[name.toUpperCase()] ?? '';
   const tls = ca === undefined ? {} : { ca };
-  const dispatcher = new EnvHttpProxyAgent({
-    httpProxy: proxy ?? setting('http_proxy'),
-    httpsProxy: proxy ?? setting('https_proxy'),
-    noProxy: setting('no_proxy'),
-    connect: { timeout: CONNECT_TIMEOUT_MS, ...tls },
-    requestTls: tls,
-  });
-  const proxied = (input: string | URL, init?: object) => undiciFetch(input, { ...init, dispatcher });
+  /** With its library, which a server needs only after it has started. */
+  async function connect() {
+    const { EnvHttpProxyAgent, fetch } = await import('undici');
+    const dispatcher = new EnvHttpProxyAgent({
+      httpProxy: proxy ?? setting('http_proxy'),
+      httpsProxy: proxy ?? setting('https_proxy'),
+      noProxy: setting('no_proxy'),
+      connect: { timeout: CONNECT_TIMEOUT_MS, ...tls },
+      requestTls: tls,
+    });
+    return { fetch, dispatcher };
+  }
+  let connected: ReturnType<typeof connect> | undefined;
+  const proxied = async (input: string | URL, init?: object) => {
+    connected ??= connect();
+    const { fetch, dispatcher } = await connected;
+    return fetch(input, { ...init, dispatcher });
+  };
   return {
     /** The same interface; only the two libraries' type declarations differ. */
     fetch: proxied as unknown as typeof fetch,
-    close: (): Promise<void> => dispatcher.destroy(),
+    close: async (): Promise<void> => (await connected)?.dispatcher.destroy(),
   };
 }

@@ -49,11 +49,15 @@ const escapeVtt = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<'
 
 /** Wire shapes of transcripts. */
 
-const languageNames = new Intl.DisplayNames(['en'], { type: 'language' });
+let languageNames: Intl.DisplayNames | undefined;
 
 /** OpenAI's clients expect the English name here: `swahili`. */
-const languageName = (code: string | undefined): string =>
-  code === undefined ? 'unknown' : (languageNames.of(code) ?? code).toLowerCase();
+function languageName(code: string | undefined): string {
+  if (code === undefined) return 'unknown';
+  // Not at start: reading all names takes Node longer than loading most modules.
+  languageNames ??= new Intl.DisplayNames(['en'], { type: 'language' });
+  return (languageNames.of(code) ?? code).toLowerCase();
+}
 
 export const durationUsage = (done: BilledTranscription) => ({
   type: 'duration' as const,
