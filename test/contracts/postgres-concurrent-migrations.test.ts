@@ -4,7 +4,7 @@ import { Client, Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPostgres } from '../../packages/server/src/adapters/sql/postgres/database.ts';
 import { buildIndex } from '../../packages/server/src/adapters/sql/postgres/index-builds.ts';
-import { MIGRATION_LOCK } from '../../packages/server/src/adapters/sql/postgres/migrate.ts';
+import { LOCKS } from '../../packages/server/src/adapters/sql/postgres/locks.ts';
 import { MIGRATIONS } from '../../packages/server/src/adapters/sql/postgres/migrations/index.ts';
 import type { SchemaMigration } from '../../packages/server/src/adapters/sql/shared/migrator.ts';
 import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
@@ -96,13 +96,13 @@ describe.skipIf(postgresMissing !== undefined)('migrations of PostgreSQL that bu
     it('is migrated further after an earlier version that was at it', async () => {
       const url = await prepared();
       await using earlier = await connect(url);
-      await earlier.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+      await earlier.query('select pg_advisory_lock($1)', [LOCKS.migration]);
       const migrated = migrate(url);
-      const waiting = `select 1 from pg_stat_activity where datname = current_database() and query like '%try_advisory_lock%'
-        and pid <> pg_backend_pid()`;
+      const waiting = `select 1 from pg_stat_activity where datname = current_database()
+        and (query like '%try_advisory_xact_lock%' or query = 'rollback') and pid <> pg_backend_pid()`;
       await expect.poll(async () => (await earlier.query(waiting)).rowCount).toBe(1);
       await migrateAsBefore(url);
-      await earlier.query('select pg_advisory_unlock($1)', [MIGRATION_LOCK]);
+      await earlier.query('select pg_advisory_unlock($1)', [LOCKS.migration]);
       await migrated;
       await expectMigrated(url);
     });

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MIGRATION_LOCK } from '../../packages/server/src/adapters/sql/postgres/migrate.ts';
+import { LOCKS } from '../../packages/server/src/adapters/sql/postgres/locks.ts';
 import { baobab } from '../acceptance/command.ts';
 import { type PostOptions, postJson } from '../acceptance/post-json.ts';
 import { type RunningServer, startServer } from '../acceptance/start-server.ts';
@@ -114,15 +114,15 @@ describe.skipIf(postgresMissing !== undefined)('servers on one PostgreSQL', () =
     const observer = new Client(url);
     await observer.connect();
     // The server checks the port, then asks for this lock until it gets it.
-    await observer.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await observer.query('select pg_advisory_lock($1)', [LOCKS.migration]);
     const port = await freePort();
     const failed = baobab(directory, ['serve', '--port', `${port}`], { BAOBAB_STORE: url });
     const waits =
-      "select 1 from pg_stat_activity where datname = current_database() and query like '%pg_try_advisory_lock%' and pid <> pg_backend_pid()";
+      "select 1 from pg_stat_activity where datname = current_database() and (query like '%try_advisory_xact_lock%' or query = 'rollback') and pid <> pg_backend_pid()";
     await expect.poll(async () => (await observer.query(waits)).rowCount).toBe(1);
     const taken = createServer().listen(port, '127.0.0.1');
     await once(taken, 'listening');
-    await observer.query('select pg_advisory_unlock($1)', [MIGRATION_LOCK]);
+    await observer.query('select pg_advisory_unlock($1)', [LOCKS.migration]);
     expect(await failed).toEqual({
       exitCode: 1,
       stdout: '',

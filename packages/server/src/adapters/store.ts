@@ -5,6 +5,7 @@ import type { FileRepository } from '@baobab/core/ports/files.ts';
 import type { IdempotencyRepository } from '@baobab/core/ports/idempotency.ts';
 import type { JobTurns } from '@baobab/core/ports/job-turns.ts';
 import type { Ledger } from '@baobab/core/ports/ledger.ts';
+import type { Logger } from '@baobab/core/ports/logger.ts';
 import type {
   AccountRepository,
   AuditLog,
@@ -87,6 +88,8 @@ export interface StoreOptions {
   reportLimitMs?: number | undefined;
   /** How long requests wait for a store that is away. */
   patienceMs?: number | undefined;
+  /** Told about long waits for locks. */
+  log?: Pick<Logger, 'warn'> | undefined;
 }
 
 /** Of a store in this process: it is away only when the server is. */
@@ -141,9 +144,9 @@ async function openSqliteStore(settings: SqliteSettings, { journal, reportLimitM
 
 /** Any number of processes may serve from it. A ledger row is durable in PostgreSQL before its request is answered. */
 async function openPostgresStore({ url }: PostgresSettings, options: StoreOptions): Promise<Store> {
-  const { reportLimitMs, patienceMs } = options;
+  const { reportLimitMs, patienceMs, log } = options;
   const { openPostgres, MIGRATIONS: migrations } = await loadPostgres();
-  const database = await openPostgres({ url, migrations, reportLimitMs, patienceMs });
+  const database = await openPostgres({ url, migrations, reportLimitMs, patienceMs, log });
   const { health, purge, prepareMonths, refreshStatistics, clockSkewMs, close } = database;
   return { ...createSqlRepositories(database), health, purge, prepareMonths, refreshStatistics, clockSkewMs, close };
 }
@@ -155,8 +158,9 @@ export async function openTransfer(options: {
   /** Address of the PostgreSQL database. */
   url: string;
   now: number;
+  log?: Pick<Logger, 'warn'> | undefined;
 }): Promise<{ source: TransferSource; target: TransferTarget }> {
-  const { path, url, now } = options;
+  const { path, url, now, log } = options;
   const { migrateDatabase, openPostgresTarget, MIGRATIONS } = await loadPostgres();
   let failure: unknown;
   // Migrates the database and moves rows that wait in the journal into the ledger.
@@ -167,8 +171,8 @@ export async function openTransfer(options: {
   try {
     if (source.identity === undefined)
       throw new TransferError('the data directory has no accounts: there is nothing to copy');
-    const migrate = () => migrateDatabase(url, MIGRATIONS);
-    return { source, target: await openPostgresTarget({ url, migrate, identity: source.identity, now }) };
+    const migrate = () => migrateDatabase({ url, migrations: MIGRATIONS, log });
+    return { source, target: await openPostgresTarget({ url, migrate, identity: source.identity, now, log }) };
   } catch (error) {
     source.close();
     throw error;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { BlobInfo, BlobStore } from '@baobab/core/ports/blobs.ts';
+import type { Logger } from '@baobab/core/ports/logger.ts';
 import { createDiskBlobStore } from './blobs/disk.ts';
 import { acquireDataDirLock } from './data-dir-lock.ts';
 import {
@@ -24,6 +25,8 @@ export interface TransferOptions {
   blobs: BlobStore | undefined;
   now(): number;
   onCopied: OnProgress;
+  /** Told about long waits for locks. */
+  log?: Pick<Logger, 'warn'> | undefined;
 }
 
 export interface TransferSummary {
@@ -41,10 +44,10 @@ export interface TransferSummary {
  * the rows are copied from the start: nothing can have changed between two parts of a copy. Blobs that were copied are not copied again.
  */
 export async function transfer(options: TransferOptions): Promise<TransferSummary> {
-  const { dataDir, url, blobs: newBlobs, now, onCopied } = options;
+  const { dataDir, url, blobs: newBlobs, now, onCopied, log } = options;
   const lock = await acquireDataDirLock(dataDir);
   try {
-    const { source, target } = await openTransfer({ path: join(dataDir, 'baobab.sqlite'), url, now: now() });
+    const { source, target } = await openTransfer({ path: join(dataDir, 'baobab.sqlite'), url, now: now(), log });
     try {
       const { finishedAt } = target;
       if (finishedAt === undefined) await copyRows(source, target, onCopied);

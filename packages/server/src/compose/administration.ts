@@ -62,6 +62,9 @@ async function catalogOf(config: ResolvedConfig, { lifecycles, revisions }: Cata
   return { entries, catalog: await createCatalog({ entries, lifecycles, revisions, serving, clock }) };
 }
 
+/** Of commands, whose standard output may be JSON. */
+const log = { warn: (_facts: object, text: string) => void process.stderr.write(`note: ${text}\n`) };
+
 type CatalogStore = Pick<Store, 'lifecycles'> & { revisions: Pick<Store['revisions'], 'current'> };
 
 /** For commands that only read the catalog: it needs no store, and creates none. */
@@ -72,7 +75,7 @@ export async function openCatalogForReading(config: ResolvedConfig): Promise<Ope
       revisions: { current: async () => ({ keys: 0, models: 0 }) },
     });
   }
-  const store = await openConfiguredStore(config);
+  const store = await openConfiguredStore(config, { log });
   try {
     return await catalogOf(config, store);
   } finally {
@@ -81,7 +84,7 @@ export async function openCatalogForReading(config: ResolvedConfig): Promise<Ope
 }
 
 export async function openAdministration(config: ResolvedConfig): Promise<Administration> {
-  const store = await openConfiguredStore(config);
+  const store = await openConfiguredStore(config, { log });
   const models = async () => (await catalogEntries(config)).map(({ slug }) => slug);
   const accounts = createAccounts({ accounts: store.accounts, models, clock });
   const by = operatorOrigin();
@@ -131,7 +134,7 @@ export async function transferTo(
 ): Promise<TransferSummary> {
   const bucket = config.blobs === undefined ? undefined : await openBucket(config, config.blobs, env);
   try {
-    return await transfer({ dataDir: config.dataDir, url, blobs: bucket, now: systemClock.now, ...events });
+    return await transfer({ dataDir: config.dataDir, url, blobs: bucket, now: systemClock.now, log, ...events });
   } finally {
     bucket?.close();
   }

@@ -110,6 +110,7 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
       },
       reportLimitMs: config.reports.limitSeconds * 1_000,
       patienceMs: config.storePatienceSeconds * 1_000,
+      log: logger,
     });
   const store = await whenThere(open, logger);
   const isMyTurn = createTurns(store, identity);

@@ -25,6 +25,8 @@ export interface CommitHealthOptions {
   /** How long an outage may take for requests that wait for its end. */
   patienceMs: number;
   slowMs?: number | undefined;
+  /** Called again and again while a commit takes long. */
+  onSlow?(): void;
 }
 
 /**
@@ -44,13 +46,15 @@ export class CommitHealth implements StoreHealth {
   #retry: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor({ pool, patienceMs, slowMs = SLOW_MS }: CommitHealthOptions) {
+  constructor({ pool, patienceMs, slowMs = SLOW_MS, onSlow }: CommitHealthOptions) {
     this.#pool = pool;
     this.#patienceMs = patienceMs;
     this.#slowMs = slowMs;
     this.#timer = setInterval(() => {
       const [oldest] = this.#running;
-      if (oldest !== undefined && performance.now() - oldest.begunAt > slowMs) void this.#look();
+      if (oldest === undefined || performance.now() - oldest.begunAt <= slowMs) return;
+      void this.#look();
+      onSlow?.();
     }, LOOK_MS).unref();
   }
 

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { Client, type ClientConfig, Pool, type PoolConfig, types } from 'pg';
 import { connectionProblem, type ServerAddress } from './failures.ts';
@@ -30,7 +31,8 @@ function withUsualTlsModes(url: string): string {
 const settings = (url: string): ClientConfig => ({
   connectionString: withUsualTlsModes(url),
   connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-  fallback_application_name: 'baobab',
+  // The name of the machine, for those who look who has a lock. PostgreSQL keeps 63 bytes.
+  fallback_application_name: `baobab@${hostname()}`.slice(0, 63),
   keepAlive: true,
   types: parsers,
 });
@@ -41,19 +43,22 @@ const settings = (url: string): ClientConfig => ({
  *
  * No bitmaps: PostgreSQL would use them to read and sort all rows of an account for one page of them, where it has no statistics and
  * believes that there are few. Our indexes have the order of the pages.
+ *
+ * The same for every connection, because a pooler in transaction mode gives them to whoever is next. All else that a connection would
+ * remember, such as locks, belongs to transactions.
  */
 const SESSION_SQL = `set idle_in_transaction_session_timeout = '30s'; set tcp_keepalives_idle = 15;
   set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3;
   set enable_bitmapscan = off`;
 
-export type PoolOptions = Pick<PoolConfig, 'max' | 'query_timeout' | 'pipeline'> & { statementTimeoutMs?: number };
+export type PoolOptions = Pick<PoolConfig, 'max' | 'query_timeout' | 'pipeline'>;
 
-export function createPool(url: string, { statementTimeoutMs = 0, ...options }: PoolOptions): Pool {
+export function createPool(url: string, options: PoolOptions): Pool {
   const pool = new Pool({
     ...settings(url),
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     ...options,
-    onConnect: (client) => client.query(`${SESSION_SQL}; set statement_timeout = ${statementTimeoutMs}`),
+    onConnect: (client) => client.query(SESSION_SQL),
   });
   // The pool drops a broken connection and opens another one for the next query. Queries that were running fail by themselves.
   pool.on('error', () => {});

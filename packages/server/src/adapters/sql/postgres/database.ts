@@ -7,7 +7,8 @@ import { REPORTS_AT_ONCE, ReportTurns } from '../shared/report-turns.ts';
 import type { Tables } from '../shared/tables.ts';
 import { CommitHealth } from './commit-health.ts';
 import { createPool } from './connections.ts';
-import { toStoreError, withStoreErrors } from './failures.ts';
+import { withStoreErrors } from './failures.ts';
+import { type LockLog, logBlocked } from './locks.ts';
 import { migrateDatabase } from './migrate.ts';
 import { createPartitions } from './partitions.ts';
 import { forReading, forReport } from './read-pool.ts';
@@ -23,13 +24,17 @@ export interface PostgresOptions {
   reportLimitMs?: number | undefined;
   /** How long requests wait for the end of an outage. */
   patienceMs?: number | undefined;
+  log?: LockLog;
 }
 
 /** Connections of one process: together 16. Conflicts between transactions grow with the number of writers. */
 const READ = { max: 6, query_timeout: 30_000 };
 const WRITE = { max: 6, query_timeout: 30_000, pipeline: true };
 /** A report is cancelled; the server's own timeout is for one whose process vanished. */
-const REPORT = { max: REPORTS_AT_ONCE, query_timeout: 300_000, statementTimeoutMs: 300_000 };
+const REPORT_LIMIT_MS = 300_000;
+const REPORT = { max: REPORTS_AT_ONCE, query_timeout: REPORT_LIMIT_MS };
+/** Between two log lines about transactions that wait for a lock. */
+const BLOCKED_LOG_MS = 5_000;
 
 const compile = (statements: readonly Compilable[]): Statement[] =>
   statements.map((statement) => {
@@ -42,11 +47,17 @@ const toWritten = ({ rows, rowCount }: QueryResult) => ({ rows, changes: rowCoun
 const over = (pool: PostgresPool): Kysely<Tables> => new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 
 export async function openPostgres(options: PostgresOptions): Promise<SqlDatabase & { health: StoreHealth }> {
-  const { url, migrations, reportLimitMs, patienceMs = 0 } = options;
-  await migrateDatabase(url, migrations, refuseUnfinishedCopy);
+  const { url, migrations, reportLimitMs, patienceMs = 0, log } = options;
+  await migrateDatabase({ url, migrations, log, check: refuseUnfinishedCopy });
   const [reads, writes, reports] = [createPool(url, READ), createPool(url, WRITE), createPool(url, REPORT)];
   const turns = new ReportTurns({ limitMs: reportLimitMs });
-  const health = new CommitHealth({ pool: writes, patienceMs });
+  let logsBlockedAt = 0;
+  const onSlow = () => {
+    if (performance.now() < logsBlockedAt) return;
+    logsBlockedAt = performance.now() + BLOCKED_LOG_MS;
+    logBlocked(reads, log).catch(() => {});
+  };
+  const health = new CommitHealth({ pool: writes, patienceMs, onSlow });
   const cancelling = new Set<Promise<unknown>>();
   const cancel = (backend: number) => {
     const sent = reads.query('select pg_cancel_backend($1)', [backend]).catch(() => {});
@@ -71,7 +82,7 @@ export async function openPostgres(options: PostgresOptions): Promise<SqlDatabas
   return {
     health,
     read: over(forReading(reads)),
-    report: (caller) => over(forReport(reports, { run: turns.begin(caller), cancel })),
+    report: (caller) => over(forReport(reports, { run: turns.begin(caller), cancel, limitMs: REPORT_LIMIT_MS })),
     byIndex: (table) => sql<never>`${sql.table(table)}`.as(table),
     soughtIn: (column, values) => sql<boolean>`${sql.ref(column)} = any(array ${values})`,
     periodOfAll: sql<number>`(period + 0)`,
@@ -102,14 +113,7 @@ export async function openPostgres(options: PostgresOptions): Promise<SqlDatabas
     async purge() {},
     async refreshStatistics() {},
     async prepareMonths(now) {
-      const client = await withStoreErrors(reports.connect());
-      try {
-        await createPartitions(client, now);
-        client.release();
-      } catch (error) {
-        client.release(true);
-        throw toStoreError(error);
-      }
+      await withStoreErrors(createPartitions(reports, { now, log }));
     },
     async clockSkewMs() {
       const sentAt = Date.now();

@@ -1,11 +1,11 @@
 import { bucketBounds, bucketIndex } from '@baobab/core/domain/usage-window.ts';
-import type { ClientBase } from 'pg';
+import type { ClientBase, Pool, QueryResult } from 'pg';
+import { holdersOfTables, LOCKS, LONG_WAIT_MS, type LockLog, tryLock } from './locks.ts';
 
 /** What billing ids begin with before their time, see `createId`. Others are in the default partition. */
 const FAMILIES = ['req', 'batch', 'resp', 'idem_run'] as const;
 const MONTHS_AHEAD = 2;
-/** Any number that no other program uses for its advisory locks in this database. */
-const PARTITION_LOCK = 7_402_617_803;
+const SHORT_WAIT = `set local lock_timeout = ${LONG_WAIT_MS}`;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 const timeText = (time: number): string => time.toString(36).padStart(9, '0');
@@ -31,15 +31,21 @@ const createSql = ({ name, from, to }: Partition): string =>
   `create table ${name} (like ledger including all);
    alter table ledger attach partition ${name} for values from ('${from}') to ('${to}');`;
 
+/** The statements of one query are one transaction. Returns the rows of the last one. */
+async function run(client: ClientBase, sql: string): Promise<Record<string, unknown>[]> {
+  const results = await client.query(`${SHORT_WAIT}; ${sql}`);
+  return (results as unknown as QueryResult[]).at(-1)?.rows ?? [];
+}
+
 async function isUsed(client: ClientBase): Promise<boolean> {
-  const { rows } = await client.query('select exists (select from ledger) as used');
+  const rows = await run(client, 'select exists (select from ledger) as used');
   return rows[0]?.used === true;
 }
 
 /** Creates all of them at once if the ledger has no row. Servers that add one wait. */
 async function createInEmptyLedger(client: ClientBase, partitions: readonly Partition[]): Promise<boolean> {
   if (await isUsed(client)) return false;
-  await client.query('begin; lock table ledger_rest in access exclusive mode');
+  await client.query(`begin; ${SHORT_WAIT}; lock table ledger_rest in access exclusive mode`);
   try {
     if (await isUsed(client)) return false;
     for (const partition of partitions) await client.query(createSql(partition));
@@ -57,23 +63,23 @@ async function createInEmptyLedger(client: ClientBase, partitions: readonly Part
  */
 async function createAhead(client: ClientBase, partition: Partition): Promise<void> {
   const { name, from, to } = partition;
-  const { rows } = await client.query(
-    'select exists (select from ledger_rest where billing_id >= $1 and billing_id < $2) as late',
-    [from, to],
+  const rows = await run(
+    client,
+    `select exists (select from ledger_rest where billing_id >= '${from}' and billing_id < '${to}') as late`,
   );
   if (rows[0]?.late === true) return;
   const check = `${name}_is_elsewhere`;
-  await client.query(`alter table ledger_rest drop constraint if exists ${check}`);
-  await client.query(
+  await run(client, `alter table ledger_rest drop constraint if exists ${check}`);
+  await run(
+    client,
     `alter table ledger_rest add constraint ${check}
      check (billing_id is null or billing_id < '${from}' or billing_id >= '${to}') not valid`,
   );
   try {
-    await client.query(`alter table ledger_rest validate constraint ${check}`);
-    await client.query(`begin; ${createSql(partition)} commit`);
+    await run(client, `alter table ledger_rest validate constraint ${check}`);
+    await run(client, createSql(partition));
   } finally {
-    await client.query('rollback');
-    await client.query(`alter table ledger_rest drop constraint if exists ${check}`);
+    await run(client, `alter table ledger_rest drop constraint if exists ${check}`);
   }
 }
 
@@ -85,29 +91,45 @@ async function missing(client: ClientBase, partitions: readonly Partition[]): Pr
   return partitions.filter(({ name }) => rows.some((row) => row.name === name));
 }
 
-/**
- * Creates the partitions of the coming months. A month that has begun gets them only in an empty ledger: otherwise its rows are in the
- * default partition, and stay there.
- */
-export async function createPartitions(client: ClientBase, now: number): Promise<void> {
-  const { rows } = await client.query(
-    "select to_regclass('ledger_rest') is not null and pg_try_advisory_lock($1) as free",
-    [PARTITION_LOCK],
-  );
-  if (rows[0]?.free !== true) return;
+async function createMissing(client: ClientBase, now: number): Promise<void> {
+  const current = bucketIndex('month', now);
+  const months = Array.from({ length: 1 + MONTHS_AHEAD }, (_, index) => partitionsOf(current + index));
+  const all = await missing(client, months.flat());
+  if (all.length === 0) return;
+  if (await createInEmptyLedger(client, all)) return;
+  for (const partition of await missing(client, months.slice(1).flat())) await createAhead(client, partition);
+}
+
+/** Lends a connection. One whose work failed is closed. */
+async function withClient<T>(pool: Pool, work: (client: ClientBase) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
   try {
-    await client.query("set lock_timeout = '5s'");
-    const current = bucketIndex('month', now);
-    const months = Array.from({ length: 1 + MONTHS_AHEAD }, (_, index) => partitionsOf(current + index));
-    const all = await missing(client, months.flat());
-    if (all.length === 0) return;
-    if (await createInEmptyLedger(client, all)) return;
-    for (const partition of await missing(client, months.slice(1).flat())) await createAhead(client, partition);
+    const result = await work(client);
+    client.release();
+    return result;
   } catch (error) {
-    // Others hold the table. Nothing is lost: the next turn tries again.
-    if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error;
-  } finally {
-    await client.query('reset lock_timeout');
-    await client.query('select pg_advisory_unlock($1)', [PARTITION_LOCK]);
+    client.release(true);
+    throw error;
   }
 }
+
+/**
+ * Creates the partitions of the coming months. A month that has begun gets them only in an empty ledger: otherwise its rows are in the
+ * default partition, and stay there. Takes two connections.
+ */
+export const createPartitions = (pool: Pool, { now, log }: { now: number; log: LockLog }): Promise<void> =>
+  withClient(pool, async (locking) => {
+    const { rows } = await locking.query("select to_regclass('ledger_rest') is not null as exists");
+    const held = rows[0]?.exists === true ? await tryLock(locking, LOCKS.partitions, log) : undefined;
+    if (held === undefined) return;
+    try {
+      await withClient(pool, (client) => createMissing(client, now));
+    } catch (error) {
+      // Nothing is lost: the next turn tries again.
+      if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error;
+      const holders = await holdersOfTables(locking, ['ledger', 'ledger_rest']);
+      log?.warn({}, `partitions of the ledger are created later: its lock was not free for 5 s, ${holders}`);
+    } finally {
+      await held.release();
+    }
+  });

@@ -31,10 +31,18 @@ export const forReading = (pool: Pick<Pool, 'connect' | 'end' | 'options'>): Pos
   end: () => pool.end(),
 });
 
+export interface ReportConnections {
+  run: RunStatement;
+  /** Ends what this process of PostgreSQL is doing. */
+  cancel(backend: number): void;
+  /** The server's own limit for a statement whose client has vanished. */
+  limitMs: number;
+}
+
 /** For the statements of one report. Each waits for its turn, then takes a connection; one that is ended is cancelled on the server. */
 export const forReport = (
   reports: Pick<Pool, 'connect' | 'options'>,
-  { run, cancel }: { run: RunStatement; cancel(backend: number): void },
+  { run, cancel, limitMs }: ReportConnections,
 ): PostgresPool => {
   const query = (sql: string, parameters: readonly unknown[]): Promise<unknown> =>
     run(async (signal, begun) => {
@@ -43,6 +51,7 @@ export const forReport = (
       });
       begun();
       return cancellable(client, signal, {
+        begin: `begin read only; set local statement_timeout = ${limitMs}; select pg_backend_pid() as backend`,
         run: () => client.query(sql, parameters.map(storable)),
         cancel,
       });
@@ -54,24 +63,36 @@ export const forReport = (
   };
 };
 
+interface Cancellable {
+  /** Its last answer says which process of PostgreSQL runs it: a pooler may use another one for each transaction. */
+  begin: string;
+  run(): Promise<QueryResult>;
+  cancel(backend: number): void;
+}
+
 async function cancellable(
   client: PoolClient,
   signal: AbortSignal,
-  { run, cancel }: { run(): Promise<QueryResult>; cancel(backend: number): void },
+  { begin, run, cancel }: Cancellable,
 ): Promise<QueryResult> {
   const ended = Promise.withResolvers<never>();
+  ended.promise.catch(() => {});
+  let backend: number | undefined;
   const end = () => {
-    cancel((client as PoolClient & { processID: number }).processID);
+    if (backend !== undefined) cancel(backend);
     ended.reject(signal.reason);
   };
   signal.addEventListener('abort', end, { once: true });
   let isBroken = false;
   try {
     signal.throwIfAborted();
-    // Not waited for: a proxy may give other numbers to its connections, and the server would not find the statement.
-    return await Promise.race([run(), ended.promise]);
+    const begun = (await Promise.race([client.query(begin), ended.promise])) as unknown as QueryResult[];
+    backend = begun.at(-1)?.rows[0]?.backend;
+    const result = await Promise.race([run(), ended.promise]);
+    await client.query('commit');
+    return result;
   } catch (error) {
-    isBroken = !(error instanceof DatabaseError);
+    isBroken = true;
     throw toStoreError(error);
   } finally {
     signal.removeEventListener('abort', end);

@@ -2,6 +2,7 @@ import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts'
 import type { Client } from 'pg';
 import { type AccountSums, type CopiedBlob, TransferError, type TransferTarget } from '../shared/transfer.ts';
 import { connectChecked } from './connections.ts';
+import { holderOf, LOCKS, type LockLog, tryLock } from './locks.ts';
 import {
   insertSql,
   PROGRESS_TABLES,
@@ -12,8 +13,6 @@ import {
   tableNames,
 } from './transfer-tables.ts';
 
-/** Any number that no other program uses for its advisory locks in this database. */
-const TRANSFER_LOCK = 7_402_617_802;
 const CREATE_PROGRESS = `
   create table if not exists moved_source (
     identity text primary key, started_at_ms bigint not null, finished_at_ms bigint);
@@ -58,6 +57,7 @@ async function refuseOtherData(client: Client): Promise<void> {
 export interface TransferTargetOptions {
   url: string;
   migrate(): Promise<void>;
+  log?: LockLog;
   /** Identity of the source. */
   identity: string;
   now: number;
@@ -66,13 +66,26 @@ export interface TransferTargetOptions {
 /** Opens a database that is empty, or that a copy of the same source was begun in. */
 export async function openPostgresTarget(options: TransferTargetOptions): Promise<TransferTarget> {
   const client = await connectChecked(options.url);
-  try {
-    const { rows } = await client.query('select pg_try_advisory_lock($1) as locked', [TRANSFER_LOCK]);
-    if (rows[0]?.locked !== true) throw new TransferError('another migrate is copying into this database');
-    const finishedAt = await prepare(client, options);
-    return createTarget(client, await readTables(client), finishedAt);
-  } catch (error) {
+  const locking = await connectChecked(options.url).catch(async (error: unknown) => {
     await client.end();
+    throw error;
+  });
+  const close = async () => {
+    await Promise.all([client.end(), locking.end()]);
+  };
+  try {
+    const held = await tryLock(locking, LOCKS.transfer, options.log);
+    if (held === undefined) {
+      const holder = await holderOf(locking, LOCKS.transfer);
+      throw new TransferError(`another migrate is copying into this database, ${holder}`);
+    }
+    const finishedAt = await prepare(client, options);
+    return createTarget(client, await readTables(client), {
+      finishedAt,
+      close: () => held.release().finally(close),
+    });
+  } catch (error) {
+    await close();
     throw error;
   }
 }
@@ -97,7 +110,11 @@ async function prepare(client: Client, { migrate, identity, now }: TransferTarge
   return undefined;
 }
 
-function createTarget(client: Client, tables: readonly TargetTable[], finishedAt: number | undefined): TransferTarget {
+function createTarget(
+  client: Client,
+  tables: readonly TargetTable[],
+  { finishedAt, close }: Pick<TransferTarget, 'finishedAt' | 'close'>,
+): TransferTarget {
   const known = (name: string) => tables.find((table) => table.name === name) as TargetTable;
 
   return {
@@ -167,6 +184,6 @@ function createTarget(client: Client, tables: readonly TargetTable[], finishedAt
       await client.query('analyze');
     },
 
-    close: () => client.end(),
+    close,
   };
 }
