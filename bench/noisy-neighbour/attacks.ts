@@ -178,6 +178,16 @@ export const ATTACKS: Record<string, Attack> = {
     });
   },
 
+  async downloads(target) {
+    const agent = new Agent({ connections: 32 });
+    const form = new FormData();
+    form.append('purpose', 'user_data');
+    form.append('file', new Blob(['x'.repeat(50_000_000)]), 'large.txt');
+    const headers = { authorization: `Bearer ${target.key}` };
+    const file = (await send(target, '/v1/files', { method: 'POST', headers, body: form }, agent)) as { id: string };
+    await repeat(32, () => read(target, `/v1/files/${file.id}/content`, {}, agent));
+  },
+
   async 'token counts'(target) {
     const agent = new Agent({ connections: 8 });
     const body = JSON.stringify({ model: target.localModel, messages: message('count these words '.repeat(10_000)) });

@@ -1,12 +1,13 @@
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import { expect, it } from 'vitest';
-import { collectGarbage, collectYoungGarbage } from './garbage-collection.ts';
+import { chunkUsed, collectGarbage, collectYoungGarbage } from './garbage-collection.ts';
 
 type GcEntry = PerformanceEntry & { detail: { kind: number } };
 
 it.each([
   ['the whole heap', collectGarbage, constants.NODE_PERFORMANCE_GC_MAJOR],
   ['the young generation', collectYoungGarbage, constants.NODE_PERFORMANCE_GC_MINOR],
+  ['chunks that were used', () => chunkUsed(8_388_608), constants.NODE_PERFORMANCE_GC_MINOR],
 ])('collects %s when asked', async (_, collect, kind) => {
   const seen = Promise.withResolvers<void>();
   const observer = new PerformanceObserver((list) => {

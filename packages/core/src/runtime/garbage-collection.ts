@@ -24,3 +24,17 @@ export function collectYoungGarbage(): void {
   collect ??= exposeCollect();
   collect({ type: 'minor' });
 }
+
+const COLLECT_EVERY_BYTES = 8_388_608;
+let usedBytes = 0;
+
+/**
+ * To be called for each chunk of a file or body that has been used. It has its bytes outside of the heap and almost nothing inside, so V8
+ * would collect only after 64 MB, and then all objects. Every 8 MB, the young ones are collected.
+ */
+export function chunkUsed(bytes: number): void {
+  usedBytes += bytes;
+  if (usedBytes < COLLECT_EVERY_BYTES) return;
+  usedBytes = 0;
+  collectYoungGarbage();
+}

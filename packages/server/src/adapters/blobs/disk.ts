@@ -41,7 +41,7 @@ export function createDiskBlobStore({ directory, now }: DiskBlobOptions): DiskBl
 
     async get(key, range) {
       const handle = await unlessAbsent(open(pathOf(key)));
-      return handle?.createReadStream({ ...(range && { start: range.start, end: range.end }), highWaterMark: 262_144 });
+      return handle?.createReadStream({ ...(range && { start: range.start, end: range.end }), highWaterMark: 65_536 });
     },
 
     async stat(key) {

@@ -9,9 +9,9 @@ it('takes one chunk of the uploads of an account in a turn of the event loop whi
   }
   let taken = 0;
   const upload = async () => {
-    for await (const chunk of collecting(chunks(), 'heavy')) taken += chunk.length / 65_536;
+    for await (const chunk of collecting(chunks(), { name: 'heavy', weight: 1 })) taken += chunk.length / 65_536;
   };
-  turnShares.take('light');
+  turnShares.take({ name: 'light', weight: 1 });
   const uploads = [upload(), upload()];
   const most: number[] = [];
   for (let before = 0; taken < 10; before = taken) {

@@ -1,10 +1,10 @@
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
-import { collectYoungGarbage } from '@baobab/core/runtime/garbage-collection.ts';
-import { turnShares } from '@baobab/core/runtime/turn-shares.ts';
+import { chunkUsed } from '@baobab/core/runtime/garbage-collection.ts';
+import { type TurnShare, turnShares } from '@baobab/core/runtime/turn-shares.ts';
 import type { Multipart } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
-import { principalOf } from '../request/request-record.ts';
+import { principalOf, turnShareOf } from '../request/request-record.ts';
 
 /** A form whose file is read as it arrives; fields may come before or after it. */
 export interface UploadForm {
@@ -46,22 +46,11 @@ export function formError(error: unknown): unknown {
   }
 }
 
-/**
- * A chunk from a socket has 64 kB outside of the heap and almost nothing inside, so V8 would collect only after 64 MB. A minor
- * collection takes about a millisecond.
- */
-const COLLECT_EVERY_BYTES = 8_388_608;
-
-/** Passes chunks on as the account has its share of the event loop, and collects the garbage of those that were used. */
-export async function* collecting(source: AsyncIterable<Uint8Array>, accountId: string): AsyncGenerator<Uint8Array> {
-  let bytes = 0;
+/** Passes chunks on as the account has its share of the event loop, and frees those that were used. */
+export async function* collecting(source: AsyncIterable<Uint8Array>, share: TurnShare): AsyncGenerator<Uint8Array> {
   for await (const chunk of source) {
-    await turnShares.take(accountId);
-    bytes += chunk.length;
-    if (bytes >= COLLECT_EVERY_BYTES) {
-      bytes = 0;
-      collectYoungGarbage();
-    }
+    await turnShares.take(share);
+    chunkUsed(chunk.length);
     yield chunk;
   }
 }
@@ -102,7 +91,7 @@ export async function openUploadForm(request: FastifyRequest): Promise<UploadFor
 
   async function* content(file: typeof part): AsyncGenerator<Uint8Array> {
     try {
-      yield* collecting((file as Extract<Multipart, { type: 'file' }>).file, principalOf(request).account.id);
+      yield* collecting((file as Extract<Multipart, { type: 'file' }>).file, turnShareOf(principalOf(request)));
     } catch (error) {
       throw formError(error);
     }

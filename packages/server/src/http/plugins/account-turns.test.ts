@@ -34,7 +34,7 @@ beforeEach(async () => {
     });
     request.record = createRecord(0);
     const id = String(request.headers.account);
-    request.record.principal = { account: { id } as Principal['account'], key: {} as Principal['key'] };
+    request.record.principal = { account: { id, weight: 1 }, key: { priority: 'interactive' } } as Principal;
   });
   server.setErrorHandler((error, _request, reply) => reply.code(error instanceof ApiError ? error.status : 500).send());
   await server.register(accountTurns);

@@ -3,7 +3,7 @@ import { turnShares } from '@baobab/core/runtime/turn-shares.ts';
 import type { RouteOptions } from 'fastify';
 import plugin from 'fastify-plugin';
 import { type AccountTurns, createAccountTurns } from '../../admission/account-turns.ts';
-import { disconnectSignal, principalOf } from '../request/request-record.ts';
+import { disconnectSignal, principalOf, turnShareOf } from '../request/request-record.ts';
 
 /** Running requests of one account and kind. The console loads about as many lists at once. */
 const AT_ONCE = 4;
@@ -50,20 +50,20 @@ export const accountTurns = plugin(async (server) => {
     if (turns === undefined) return;
     const { handler } = route;
     route.handler = async function (request, reply) {
-      const { id } = principalOf(request).account;
+      const principal = principalOf(request);
       const work = async () => {
         const answer = await handler.call(this, request, reply);
         // It is written to JSON next, at once.
-        await turnShares.take(id);
+        await turnShares.take(turnShareOf(principal));
         return answer;
       };
-      return turns.run(id, work, disconnectSignal(reply));
+      return turns.run(principal.account.id, work, disconnectSignal(reply));
     };
     route.onSend = [
       ...[route.onSend ?? []].flat(),
       (request, _reply, payload, done) => {
         if (typeof payload === 'string' && payload.length > LONG_ANSWER_BYTES) {
-          turnShares.rest(principalOf(request).account.id, ANSWER_MS + payload.length / BYTES_PER_MS);
+          turnShares.rest(turnShareOf(principalOf(request)), ANSWER_MS + payload.length / BYTES_PER_MS);
         }
         done();
       },

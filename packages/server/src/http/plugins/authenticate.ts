@@ -8,6 +8,7 @@ import type { KeyBackoff } from '../../admission/failures-by-address.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { AuthenticationService } from '../../services/access/authentication.ts';
 import type { SessionsService } from '../../services/access/sessions.ts';
+import { turnShareOf } from '../request/request-record.ts';
 import { checkSameOrigin, sessionSecret, setSessionCookie } from '../request/session-cookie.ts';
 
 export interface AuthenticateOptions {
@@ -65,7 +66,7 @@ export const authenticate = plugin<AuthenticateOptions>(async (server, options) 
   });
   // A known key is found synchronously: a hook with a callback then saves every request a promise.
   server.addHook('onRequest', (request, reply, done) => {
-    const proceed = ({ account }: Principal) => void turnShares.run(account.id, done);
+    const proceed = (principal: Principal) => void turnShares.run(turnShareOf(principal), done);
     let principal: Principal;
     try {
       const found = find(request, reply);

@@ -6,6 +6,8 @@ import type { Principal } from '@baobab/core/domain/principal.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { ReportCaller } from '@baobab/core/ports/reports.ts';
 import type { Session } from '@baobab/core/ports/sessions.ts';
+import type { TurnShare } from '@baobab/core/runtime/turn-shares.ts';
+import { shareOf } from '@baobab/core/runtime/work.ts';
 import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../../services/access/account-keys.ts';
 import type { AnswerBody } from './request-text.ts';
@@ -83,6 +85,10 @@ export function principalOf(request: FastifyRequest): Principal {
   if (principal === undefined) throw errors.internal(new Error('a route without authentication asked for its caller'));
   return principal;
 }
+
+/** The share of the event loop that a request belongs to. */
+export const turnShareOf = ({ account, key }: Principal): TurnShare =>
+  shareOf({ accountId: account.id, priority: key.priority, weight: account.weight });
 
 /** For whom a route makes a report, which ends when its client leaves. */
 export const reportCallerOf = (reply: FastifyReply): ReportCaller => ({

@@ -9,7 +9,7 @@ import type {
 } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
-import { countWork } from '@baobab/core/runtime/work.ts';
+import { countWork, shareOf } from '@baobab/core/runtime/work.ts';
 import { UpstreamFailure } from '../failure/failure.ts';
 import { type CachedTokensEstimate, prefixKey } from '../routing/prefixes.ts';
 import type { Route } from '../routing/router.ts';
@@ -178,7 +178,7 @@ class RoutedGeneration {
         if (isStreamed(request, call.upstream)) {
           const answer = await call.stream({ ...message, accept: 'text/event-stream' });
           this.#accepted(call, chunks);
-          return new StreamReader(answer, { call, accountId: this.#context.accountId, field, chunks });
+          return new StreamReader(answer, { call, share: shareOf(this.#context), field, chunks });
         }
         this.#accepted(call, chunks);
         const answer = await call.fetchJson({

@@ -10,6 +10,7 @@ import { StreamReader } from './stream.ts';
 const piece = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
 
 it('passes on what an upstream sends when its account has its share of the event loop', async () => {
+  const heavy = { name: 'heavy', weight: 1 };
   let arrive: Parameters<StreamedAnswer['deliver']>[0] = () => false;
   const answer = {
     headers: {},
@@ -21,7 +22,7 @@ it('passes on what an upstream sends when its account has its share of the event
   } as unknown as StreamedAnswer;
   const reader = new StreamReader(answer, {
     call: { answerBegan() {} } as UpstreamCall,
-    accountId: 'heavy',
+    share: heavy,
     field: ['messages'],
     chunks: new ChatChunks({ promptTokens: 1, mostCompletionTokens: 10 }),
   });
@@ -31,14 +32,14 @@ it('passes on what an upstream sends when its account has its share of the event
     return true;
   };
 
-  turnShares.take('light');
-  turnShares.take('heavy');
+  turnShares.take({ name: 'light', weight: 1 });
+  turnShares.take(heavy);
   const first = reader.first();
   await undefined;
   expect(reader.chunks.usage.completionTokens).toBe(0);
   take(await first);
   void reader.deliver(take);
-  turnShares.take('heavy');
+  turnShares.take(heavy);
   const taken = arrive(piece('two'));
   expect(texts).toEqual(['one']);
   await nextTurn();

@@ -1,6 +1,6 @@
 import type { ChatEvent } from '@baobab/core/engine/engine.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
-import { turnShares } from '@baobab/core/runtime/turn-shares.ts';
+import { type TurnShare, turnShares } from '@baobab/core/runtime/turn-shares.ts';
 import type { JsonAnswer } from '../dialects/dialect.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { SseReader } from '../transport/sse.ts';
@@ -24,7 +24,7 @@ const MAX_ANSWER_LENGTH = 16 * 1024 * 1024;
 
 export interface ChatReaderOptions {
   call: UpstreamCall;
-  accountId: string;
+  share: TurnShare;
   field: FieldPath;
   chunks: ChatChunks;
 }
@@ -34,7 +34,7 @@ export class WholeReader implements ChatReader {
   readonly chunks: ChatChunks;
   readonly #events: ChatEvent[] = [];
 
-  constructor({ json, characters }: JsonAnswer, { call, field, chunks }: Omit<ChatReaderOptions, 'accountId'>) {
+  constructor({ json, characters }: JsonAnswer, { call, field, chunks }: Omit<ChatReaderOptions, 'share'>) {
     this.chunks = chunks;
     const reported = chunks.readWhole(json, characters, this.#events);
     if (reported !== undefined) throw call.reported(statusOf(reported), reported, field);
@@ -55,7 +55,7 @@ export class StreamReader implements ChatReader {
   readonly chunks: ChatChunks;
   readonly #answer: StreamedAnswer;
   readonly #call: UpstreamCall;
-  readonly #accountId: string;
+  readonly #share: TurnShare;
   readonly #field: FieldPath;
   /** An upstream that cannot stream answers with plain JSON. */
   readonly #isWhole: boolean;
@@ -66,11 +66,11 @@ export class StreamReader implements ChatReader {
   /** Thrown at the end: the events that came with it go first. */
   #failure: Error | undefined;
 
-  constructor(answer: StreamedAnswer, { call, accountId, field, chunks }: ChatReaderOptions) {
+  constructor(answer: StreamedAnswer, { call, share, field, chunks }: ChatReaderOptions) {
     this.chunks = chunks;
     this.#answer = answer;
     this.#call = call;
-    this.#accountId = accountId;
+    this.#share = share;
     this.#field = field;
     this.#isWhole = String(answer.headers['content-type']).startsWith('application/json');
     this.#source = this.#isWhole ? wholeBody() : new SseReader();
@@ -97,7 +97,7 @@ export class StreamReader implements ChatReader {
       return more instanceof Promise ? more.then(mayContinue) : mayContinue(more);
     };
     const delivered = this.#hasMore
-      ? this.#answer.deliver((text) => turnShares.run(this.#accountId, () => takeText(text)))
+      ? this.#answer.deliver((text) => turnShares.run(this.#share, () => takeText(text)))
       : Promise.resolve();
     return delivered.then(() => (isWanted ? this.#finish(take) : undefined));
   }
@@ -134,7 +134,7 @@ export class StreamReader implements ChatReader {
       } catch (error) {
         throw this.#call.failureOf(error);
       }
-      events = await turnShares.run(this.#accountId, () => this.#eventsOf(text));
+      events = await turnShares.run(this.#share, () => this.#eventsOf(text));
     }
     return events;
   }

@@ -5,7 +5,7 @@ import { readMessageRequests } from './request.ts';
 
 /** The lines and their number. */
 async function read(source: Readable): Promise<{ lines: string[]; count: number }> {
-  const requests = readMessageRequests(source as IncomingMessage, 'acct_1');
+  const requests = readMessageRequests(source as IncomingMessage, { name: 'acct_1', weight: 1 });
   let text = '';
   for await (const chunk of requests.lines) text += Buffer.from(chunk).toString();
   return { lines: text.split('\n').slice(0, -1), count: requests.count() };

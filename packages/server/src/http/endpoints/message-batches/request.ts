@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { MAX_BATCH_BYTES, MAX_BATCH_LINES, MAX_LINE_BYTES } from '@baobab/core/domain/batch.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
+import type { TurnShare } from '@baobab/core/runtime/turn-shares.ts';
 import { type JsonItem, readJsonItems } from '../../body/json-items.ts';
 import { collecting } from '../../body/upload-form.ts';
 import { CUSTOM_ID } from './schema.ts';
@@ -73,14 +74,14 @@ export interface MessageRequests {
 }
 
 /** Turns the body of a request into lines of a batch while it arrives, so that its size costs no memory. */
-export function readMessageRequests(raw: IncomingMessage, accountId: string): MessageRequests {
+export function readMessageRequests(raw: IncomingMessage, share: TurnShare): MessageRequests {
   const ids = new Map<string, number>();
 
   async function* lines(): AsyncGenerator<Uint8Array> {
     const slice = createTimeSlice({ background: true });
     let waiting: Buffer[] = [];
     let [waitingBytes, bytes] = [0, 0];
-    for await (const item of readJsonItems(collecting(bodyOf(raw), accountId), ITEMS)) {
+    for await (const item of readJsonItems(collecting(bodyOf(raw), share), ITEMS)) {
       const { customId, params } = checkItem(item);
       const first = ids.get(customId);
       if (first !== undefined) {

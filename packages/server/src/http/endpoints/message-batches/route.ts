@@ -5,7 +5,7 @@ import type { MessageBatchesService } from '../../../services/message-batches/me
 import { sendBody } from '../../answer/event-stream.ts';
 import { createDownloadLimit } from '../../request/answer-limit.ts';
 import { forgettingRefusal } from '../../request/idempotent-run.ts';
-import { principalOf } from '../../request/request-record.ts';
+import { principalOf, turnShareOf } from '../../request/request-record.ts';
 import { commonMessageErrors, messageErrors } from '../messages/schema.ts';
 import { errorToWire } from '../messages/writer.ts';
 import { messageBatchToWire, resultsToWire } from './answer.ts';
@@ -62,7 +62,7 @@ export const messageBatchRoutes: FastifyPluginAsyncTypebox<MessageBatchRouteDepe
         const principal = principalOf(request);
         const announcedBytes = Number(request.headers['content-length'] ?? 0);
         if (announcedBytes > MAX_BATCH_BYTES) throw errors.bodyTooLarge(MAX_BATCH_BYTES);
-        const requests = readMessageRequests(request.raw, principal.account.id);
+        const requests = readMessageRequests(request.raw, turnShareOf(principal));
         const isKeyed = request.headers['idempotency-key'] !== undefined;
         const upload = { content: requests.lines, announcedBytes, isKeyed };
         const received = await messageBatches.receive(principal, upload).catch((error) => {

@@ -3,7 +3,7 @@ import { DIMENSIONS, MEASURE_NAMES, MEASURES } from '@baobab/core/domain/measure
 import { usdText } from '@baobab/core/domain/money.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
-import { turnShares } from '@baobab/core/runtime/turn-shares.ts';
+import { type TurnShare, turnShares } from '@baobab/core/runtime/turn-shares.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply } from 'fastify';
 import type { AccountsService } from '../../../services/access/accounts.ts';
@@ -11,7 +11,7 @@ import type { UsageBucket, UsageReport, UsageService } from '../../../services/u
 import { commonErrors, ErrorResponse } from '../../answer/error-answer.ts';
 import { chosenAccount } from '../../request/account-choice.ts';
 import { createAnswerLimit } from '../../request/answer-limit.ts';
-import { principalOf, reportCallerOf } from '../../request/request-record.ts';
+import { principalOf, reportCallerOf, turnShareOf } from '../../request/request-record.ts';
 import { groupToWire, positionOf, UsageQuery, UsageResponse, usageToWire } from './schema.ts';
 
 export const isCsvWanted = (format: 'json' | 'csv' | undefined, accept = ''): boolean =>
@@ -65,15 +65,15 @@ const LINES_MS = 0.2;
 async function* csvOf(
   first: UsageReport,
   others: AsyncGenerator<UsageReport>,
-  accountId: string,
+  share: TurnShare,
 ): AsyncGenerator<string> {
   const slice = createTimeSlice();
   yield usageToCsv({ ...first, buckets: [] });
   for (let page: UsageReport | undefined = first; page !== undefined; page = (await others.next()).value) {
-    turnShares.rest(accountId, PAGE_MS);
+    turnShares.rest(share, PAGE_MS);
     for (let at = 0; at < page.buckets.length; at += LINES_AT_ONCE) {
-      await turnShares.take(accountId);
-      turnShares.rest(accountId, LINES_MS);
+      await turnShares.take(share);
+      turnShares.rest(share, LINES_MS);
       yield usageToCsv({ ...page, buckets: page.buckets.slice(at, at + LINES_AT_ONCE) }, { isFirst: false });
       if (slice.isOver()) await slice.next();
     }
@@ -122,7 +122,7 @@ export const usageRoutes: FastifyPluginAsyncTypebox<UsageDependencies> = async (
       const first = await pages.next();
       if (first.done) throw errors.internal(new Error('a report without a page'));
       return (reply as FastifyReply).send(
-        Readable.from(csvOf(first.value, pages, principalOf(request).account.id), { objectMode: false }),
+        Readable.from(csvOf(first.value, pages, turnShareOf(principalOf(request))), { objectMode: false }),
       );
     },
   );
