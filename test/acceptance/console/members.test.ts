@@ -56,6 +56,30 @@ describeInBrowser('a member', () => {
     }
   });
 
+  it('reads that a prompt is kept and who may read it', async () => {
+    const { account_id: id } = (await (await get('keys/me', account.apiKey)).json()) as { account_id: string };
+    await post(`admin/accounts/${id}`, account.adminKey, { store_prompts: true });
+    const ranked = await post('rerank', account.apiKey, {
+      model: 'baobab/rerank-mini',
+      query: 'Which tree?',
+      documents: ['A baobab'],
+    });
+    expect(ranked.status).toBe(200);
+    const path = `/requests?request=${ranked.headers.get('x-request-id')}`;
+    for (const [key, words] of [
+      [account.apiKey, 'are kept, but this key lacks the scope prompts'],
+      [account.adminKey, 'are kept. Only keys of their own account'],
+      [await keyWith(['usage', 'prompts']), 'Which tree?'],
+    ] as const) {
+      await using opened = await openPage();
+      await signIn(opened.page, account.address, key, path);
+      const sheet = opened.page.getByRole('dialog', { name: 'Request' });
+      await sheet.getByText(words).waitFor();
+      expect(await sheet.getByText('not kept').count()).toBe(0);
+    }
+    await post(`admin/accounts/${id}`, account.adminKey, { store_prompts: false });
+  });
+
   it('is refused another account by every endpoint that the console uses', async () => {
     const { account_id: id } = otherKey;
     for (const name of [id, '*']) {

@@ -31,16 +31,19 @@ interface Text {
   truncated: boolean;
 }
 
-const textOf = async (key: string, id: string): Promise<Text | null> => {
+const detailOf = async (key: string, id: string) => {
   const answer = await bed.fetch(`/v1/requests/${id}`, { key });
   expect(answer.status).toBe(200);
-  return ((await answer.json()) as { text: Text | null }).text;
+  return (await answer.json()) as { text: Text | null; text_unavailable: string | null };
 };
+const textOf = async (key: string, id: string): Promise<Text | null> => (await detailOf(key, id)).text;
 
 it('keeps nothing unless the account asks for it', async () => {
   const key = await createMember('plain', {});
   const id = await ask(key, 'a secret');
-  expect(await textOf(key, id)).toBeNull();
+  for (const reader of [key, await createKey('plain', ['usage']), await createKey('default', [...ALL, 'admin'])]) {
+    expect(await detailOf(reader, id)).toMatchObject({ text: null, text_unavailable: 'not_kept' });
+  }
   await bed.post('/v1/admin/accounts/plain', { store_prompts: true });
   expect(await textOf(key, id)).toBeNull();
 });
@@ -53,9 +56,12 @@ it('keeps prompts and answers, whole and streamed, for keys of the account with 
     expect(text).toMatchObject({ truncated: false });
     expect(JSON.parse(text?.prompt ?? '')).toMatchObject({ messages: [{ content: 'Where is it?' }] });
     expect(text?.answer).toMatch(/\w/);
-    expect(await textOf(await createKey('keeping', ['usage']), id)).toBeNull();
+    expect(await detailOf(key, id)).toMatchObject({ text_unavailable: null });
+    const member = await createKey('keeping', ['usage']);
+    expect(await detailOf(member, id)).toMatchObject({ text: null, text_unavailable: 'missing_scope' });
     // Operators administer other accounts, but do not read their prompts.
-    expect(await textOf(await createKey('default', [...ALL, 'admin']), id)).toBeNull();
+    const operator = await createKey('default', [...ALL, 'admin']);
+    expect(await detailOf(operator, id)).toMatchObject({ text: null, text_unavailable: 'other_account' });
   }
 });
 
@@ -86,5 +92,5 @@ it('shows nothing any more once it is switched off', async () => {
   const id = await ask(key, 'Hello');
   expect(await textOf(key, id)).not.toBeNull();
   await bed.post('/v1/admin/accounts/changed', { store_prompts: false });
-  await expect.poll(() => textOf(key, id)).toBeNull();
+  await expect.poll(() => detailOf(key, id)).toMatchObject({ text: null, text_unavailable: 'not_kept' });
 });

@@ -193,9 +193,15 @@ export function requireRight({ key }: Principal, operation: Operation): void {
   if (missing !== undefined) throw errors.insufficientScope(missing);
 }
 
-/** Reads the prompts and answers of the account, which only some accounts store. */
-export const mayReadPrompts = ({ account, key }: Principal): boolean =>
-  account.storePrompts && key.scopes.includes('prompts');
+export type HiddenText = 'not_kept' | 'other_account' | 'missing_scope';
+
+/** Why this caller does not get the stored prompts and answers of an account. Null: it does. */
+export function whyTextIsHidden({ account, key }: Principal, accountId: string): HiddenText | null {
+  if (account.id !== accountId) return 'other_account';
+  // What was kept before is about to be removed.
+  if (!account.storePrompts) return 'not_kept';
+  return key.scopes.includes('prompts') ? null : 'missing_scope';
+}
 
 /** New values of some fields. Undefined ones stay as they are. */
 export type Changes<T> = { [Field in keyof T]?: T[Field] | undefined };

@@ -33,7 +33,7 @@ export function RequestSheet({ id, known, zone, onClose }: RequestSheetProps) {
         {detail.isError && <Failure error={detail.error} onRetry={() => void detail.refetch()} />}
         {entry ? <Facts entry={entry} zone={zone} /> : !detail.isError && <Skeleton height={320} />}
         {detail.data && <Attempts entry={detail.data} />}
-        {detail.data && <Text text={detail.data.text} />}
+        {detail.data && <Text entry={detail.data} />}
       </div>
     </Sheet>
   );
@@ -130,9 +130,9 @@ function readable(prompt: string): string {
   }
 }
 
-function Text({ text }: { text: RequestDetail['text'] }) {
+function Text({ entry: { text, text_unavailable } }: { entry: RequestDetail }) {
   const { requests } = texts;
-  if (text === null) return <p class="muted small">{requests.notKept}</p>;
+  if (text === null) return <p class="muted small">{requests.textUnavailable[text_unavailable ?? 'not_kept']}</p>;
   return (
     <section class="stack-tight">
       <h3>{requests.text}</h3>

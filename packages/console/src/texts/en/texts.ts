@@ -286,7 +286,13 @@ export const texts = {
     answer: 'Answer',
     noText: 'No text.',
     truncated: 'Only the beginning is kept.',
-    notKept: 'Prompts and answers are not kept.',
+    textUnavailable: {
+      not_kept: 'The prompt and the answer of this request are not kept.',
+      other_account:
+        'The prompt and the answer are kept. Only keys of their own account with the scope prompts can read them.',
+      missing_scope:
+        'The prompt and the answer are kept, but this key lacks the scope prompts, which is needed to read them.',
+    },
     attemptsRefused: 'Refused before a model ran.',
     outcome: 'Outcome',
     upstream: 'Upstream',

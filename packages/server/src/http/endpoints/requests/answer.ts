@@ -1,5 +1,6 @@
 import { toFields } from '@baobab/core/domain/measures.ts';
 import { usdNumber } from '@baobab/core/domain/money.ts';
+import type { HiddenText } from '@baobab/core/domain/principal.ts';
 import { isoTime } from '@baobab/core/domain/time/dates.ts';
 import type { RequestText } from '@baobab/core/ports/request-texts.ts';
 import type { Static } from 'typebox';
@@ -31,14 +32,16 @@ export interface DetailOptions {
   /** With the addresses and answers of upstreams. */
   forOperators: boolean;
   text: RequestText | undefined;
+  textUnavailable: HiddenText | null;
 }
 
 export const requestDetailToWire = (
   entry: NamedRequest,
-  { forOperators, text }: DetailOptions,
+  { forOperators, text, textUnavailable }: DetailOptions,
 ): Static<typeof RequestDetail> => ({
   ...requestToWire(entry),
   text: text ? { prompt: text.prompt, answer: text.answer, truncated: text.truncated } : null,
+  text_unavailable: textUnavailable,
   attempts: entry.attempts.map(({ upstream, region, outcome, detail, durationMs }) => ({
     upstream: forOperators ? upstream : null,
     region,

@@ -1,5 +1,5 @@
 import { isOperator } from '@baobab/core/domain/operations.ts';
-import { mayReadPrompts } from '@baobab/core/domain/principal.ts';
+import { whyTextIsHidden } from '@baobab/core/domain/principal.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { AccountsService } from '../../../services/access/accounts.ts';
@@ -71,8 +71,13 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
     async (request, reply) => {
       const principal = principalOf(request);
       const entry = await requestList.get(request.params.id, visibleAccount(request), reportCallerOf(reply));
-      const text = mayReadPrompts(principal) ? await requestTexts.get(entry.id, principal.account.id) : undefined;
-      return requestDetailToWire(entry, { forOperators: isOperator(principal.key), text });
+      const kept = await requestTexts.get(entry.id, entry.accountId);
+      const why = kept === undefined ? 'not_kept' : whyTextIsHidden(principal, entry.accountId);
+      return requestDetailToWire(entry, {
+        forOperators: isOperator(principal.key),
+        text: why === null ? kept : undefined,
+        textUnavailable: why,
+      });
     },
   );
 };

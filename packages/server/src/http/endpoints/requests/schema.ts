@@ -83,6 +83,13 @@ export const RequestDetail = Type.Object({
         'Only of accounts with `store_prompts`, for keys of the same account with the scope `prompts`; null otherwise',
     },
   ),
+  text_unavailable: Type.Union(
+    [Type.Literal('not_kept'), Type.Literal('other_account'), Type.Literal('missing_scope'), Type.Null()],
+    {
+      description:
+        'Why `text` is null: it is not kept, or it is, and belongs to another account, or the key lacks the scope `prompts`',
+    },
+  ),
   attempts: Type.Array(AttemptShape, {
     description: 'Upstreams that were tried, in order; empty for models that run on the server itself',
   }),
