@@ -95,7 +95,7 @@ export function backgroundRunsContract(name: string, open: () => Promise<Store>)
         authority: { principal: async () => ({ account: account(), key: apiKey() }) },
         settings: { backgroundConcurrency: 1 },
         identity: { ownerId, leaseMs: LEASE_MS, alone: false, startedAt: 0 },
-        clock,
+        clock: { ...clock, now: () => clock.now(), isSure: () => true },
         logger: { info() {}, warn() {}, error() {} },
         storeWaitMs: 0,
       });

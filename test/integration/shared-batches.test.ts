@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
@@ -11,6 +12,10 @@ const LINES = 300;
 const SERVERS = 3;
 const LINES_BEFORE_THE_KILL = 24;
 const TAKE_OVER_MS = 30_000;
+/** Servers go by the time of the database, so the clock of this one must not matter. */
+const AHEAD = 1;
+const AHEAD_MS = 90_000;
+const SHIFTED_CLOCK = join(import.meta.dirname, '../fixtures/shifted-clock.mjs');
 
 const missing = postgresMissing ?? s3Missing;
 
@@ -45,8 +50,15 @@ describe.skipIf(missing !== undefined)('a batch on several servers', () => {
       BAOBAB_BATCHES_CONCURRENCY: '4',
     };
     servers = await Promise.all(
-      upstreams.map(({ url }) =>
-        startServer({ env: { ...env, BAOBAB_UPSTREAMS: JSON.stringify([{ model: MODEL, url }]) } }),
+      upstreams.map(({ url }, index) =>
+        startServer({
+          env: {
+            ...env,
+            BAOBAB_UPSTREAMS: JSON.stringify([{ model: MODEL, url }]),
+            ...(index === AHEAD && { SHIFT_CLOCK_MS: `${AHEAD_MS}` }),
+          },
+          nodeFlags: index === AHEAD ? ['--import', SHIFTED_CLOCK] : [],
+        }),
       ),
     );
   });
@@ -127,6 +139,15 @@ describe.skipIf(missing !== undefined)('a batch on several servers', () => {
     }
     return { opened };
   }
+
+  it('is worked on by a server whose clock is ahead, which says so', async () => {
+    const problem = 'the clock of this machine is 90 s ahead of that of the database, whose time is used';
+    const readiness = async (index: number) => (await fetch(`${server(index).address}/readyz`)).json();
+    expect(await readiness(AHEAD)).toEqual({ status: 'degraded', reasons: [problem] });
+    expect(await readiness(0)).toEqual({ status: 'ready', reasons: [] });
+    await expect.poll(() => server(AHEAD).output()).toContain(problem);
+    expect(server(0).output()).not.toContain('the clock of this machine');
+  });
 
   it('is worked on by all of them, every line once', async () => {
     const { opened } = holdUntilAllWork();

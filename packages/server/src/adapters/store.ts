@@ -52,8 +52,8 @@ export interface Store {
   prepareMonths(now: number): Promise<void>;
   /** Counts the rows of tables that have grown much, for the choice of indexes. Small steps, which hold up writes for a moment each. */
   refreshStatistics(): Promise<void>;
-  /** By how much the clock of the database is ahead of this one, at least. */
-  clockSkewMs(): Promise<number>;
+  /** Milliseconds since 1970. */
+  time(): Promise<number>;
   readonly responses: ResponseRepository;
   readonly conversations: ConversationRepository;
   /** Waits for what is running. */
@@ -135,7 +135,7 @@ async function openSqliteStore(settings: SqliteSettings, { journal, reportLimitM
     purge: database.purge,
     prepareMonths: database.prepareMonths,
     refreshStatistics: database.refreshStatistics,
-    clockSkewMs: database.clockSkewMs,
+    time: database.time,
     async close() {
       await close().finally(() => database.close());
     },
@@ -147,8 +147,8 @@ async function openPostgresStore({ url }: PostgresSettings, options: StoreOption
   const { reportLimitMs, patienceMs, log } = options;
   const { openPostgres, MIGRATIONS: migrations } = await loadPostgres();
   const database = await openPostgres({ url, migrations, reportLimitMs, patienceMs, log });
-  const { health, purge, prepareMonths, refreshStatistics, clockSkewMs, close } = database;
-  return { ...createSqlRepositories(database), health, purge, prepareMonths, refreshStatistics, clockSkewMs, close };
+  const { health, purge, prepareMonths, refreshStatistics, time, close } = database;
+  return { ...createSqlRepositories(database), health, purge, prepareMonths, refreshStatistics, time, close };
 }
 
 /** Opens both sides of a copy. No server may run on the source. */

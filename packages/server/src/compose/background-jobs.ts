@@ -2,7 +2,7 @@ import { HOUR_MS } from '@baobab/core/domain/time/durations.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
-import { systemClock as clock, systemClock } from '@baobab/core/runtime/clock.ts';
+import { steadyClock } from '@baobab/core/runtime/clock.ts';
 import { createRepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
 import type { Store } from '../adapters/store.ts';
 import type { AccountErasure } from '../services/access/account-erasure.ts';
@@ -13,7 +13,8 @@ import type { BatchRunner } from '../services/batches/runner.ts';
 import type { CatalogService } from '../services/catalog/catalog.ts';
 import type { FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
 import type { Idempotency } from '../services/idempotency/idempotency.ts';
-import { type ProcessLeases, requireSameTime } from '../services/processes/process-leases.ts';
+import type { ProcessLeases } from '../services/processes/process-leases.ts';
+import type { StoreClock } from '../services/processes/store-clock.ts';
 import type { RequestRecorder } from '../services/requests/request-recorder.ts';
 import type { RequestRetention } from '../services/requests/request-retention.ts';
 import type { RequestTextsService } from '../services/requests/request-texts.ts';
@@ -29,7 +30,7 @@ const AUDIT_SWEEP_MS = HOUR_MS;
 const MONTHS_MS = HOUR_MS;
 /** A table that grows tenfold meanwhile is one of few rows. */
 const STATISTICS_MS = 600_000;
-const CLOCK_MS = 60_000;
+const CLOCK_MS = 5_000;
 
 export interface BackgroundJobsDependencies {
   authentication: AuthenticationService;
@@ -52,8 +53,7 @@ export interface BackgroundJobsDependencies {
   prepareMonths(now: number): Promise<void>;
   /** See `Store`. */
   refreshStatistics(): Promise<void>;
-  /** See `Store`. */
-  clockSkewMs(): Promise<number>;
+  clock: StoreClock;
   /** See `createTurns`. */
   isMyTurn: IsMyTurn;
   logger: Logger;
@@ -85,7 +85,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     accountErasure,
     prepareMonths,
     refreshStatistics,
-    clockSkewMs,
+    clock,
     isMyTurn,
     logger,
   } = dependencies;
@@ -93,7 +93,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
 
   /** Leaves out a turn while the last one is still running. */
   const every = (ms: number, job: () => Promise<unknown>, text: string) => {
-    const failure = createRepeatedFailure({ logger, clock, text });
+    const failure = createRepeatedFailure({ logger, clock: steadyClock, text });
     let isRunning = false;
     const turn = async () => {
       if (isRunning) return;
@@ -129,7 +129,11 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     },
     start() {
       every(REFRESH_MS, refresh, 'failed to poll the store for changes');
-      const checkClock = async () => requireSameTime(await clockSkewMs());
+      const checkClock = async () => {
+        await clock.sync();
+        const problem = clock.problem();
+        if (problem !== undefined) throw new Error(problem);
+      };
       void every(CLOCK_MS, checkClock, 'failed to confirm that the clocks of this machine and the database agree')();
       every(FLUSH_USES_MS, authentication.flushUses, 'failed to write the times of last use of keys');
       everyInTurn(SWEEP_MS, 'idempotency keys', sweepIdempotency, 'failed to remove expired idempotency keys');
@@ -173,7 +177,7 @@ const EARLY = 0.1;
 export const createTurns = (
   { jobTurns }: Pick<Store, 'jobTurns'>,
   { alone }: Pick<ProcessIdentity, 'alone'>,
-  clock: Clock = systemClock,
+  clock: Clock,
 ): IsMyTurn =>
   alone
     ? async () => true

@@ -43,8 +43,9 @@ export async function openBlobs({
   logger,
   env,
 }: BlobsOptions): Promise<BlobParts> {
-  const { startedAt } = identity;
   if (config.blobs === undefined) {
+    // The times of files are those of this machine.
+    const startedAt = clock.now();
     const disk = createDiskBlobStore({ directory: join(config.dataDir, 'blobs'), now: clock.now });
     return {
       blobs: createReservedBlobStore(disk, space),
@@ -60,7 +61,7 @@ export async function openBlobs({
   });
   return {
     blobs: s3,
-    orphansBefore: startedAt - UPLOAD_MS,
+    orphansBefore: identity.startedAt - UPLOAD_MS,
     removeInterrupted: () => s3.sweepTemporary(UPLOAD_MS),
     degraded: () => (s3.isAway() ? ['S3 does not answer: requests that need files get 503'] : []),
     closeBlobs: s3.close,

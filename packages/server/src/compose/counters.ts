@@ -1,7 +1,7 @@
+import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Counters } from '@baobab/core/ports/counters.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
-import { systemClock as clock } from '@baobab/core/runtime/clock.ts';
 import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { createCountersMetrics } from '../metrics/counters-metrics.ts';
@@ -17,12 +17,19 @@ export interface CountersParts {
 export interface CountersOptions {
   config: ResolvedConfig;
   identity: ProcessIdentity;
+  clock: Clock;
   metrics: Metrics;
   logger: Logger;
 }
 
 /** Limits and budgets: in this process, or in Redis for all servers together. */
-export async function openCounters({ config, identity, metrics, logger }: CountersOptions): Promise<CountersParts> {
+export async function openCounters({
+  config,
+  identity,
+  clock,
+  metrics,
+  logger,
+}: CountersOptions): Promise<CountersParts> {
   if (config.counters === undefined) {
     return { counters: createMemoryCounters(), degraded: () => [], closeCounters: async () => {} };
   }

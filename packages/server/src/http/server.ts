@@ -73,7 +73,7 @@ const COMPILERS = {
 };
 
 export async function createServer(dependencies: ServerDependencies): Promise<FastifyInstance> {
-  const { settings, logger, metrics, requests } = dependencies;
+  const { settings, logger, metrics, requests, clock } = dependencies;
   const listener = {
     IncomingMessage: WholeBodyMessage,
     maxHeaderSize: settings.headerLimitBytes,
@@ -91,7 +91,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     ...(secure === undefined ? { http: listener } : ({ https: secure } as object)),
     loggerInstance: withoutInfo(logger),
     logController: new LogController({ disableRequestLogging: true }),
-    genReqId: () => createId('req'),
+    genReqId: () => createId('req', clock.now()),
     trustProxy: trustedProxies(settings),
     bodyLimit: settings.bodyLimitBytes,
     requestTimeout: settings.requestTimeoutMs,
@@ -105,7 +105,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
     clientErrorHandler: (error, socket) => answerParserError(error, socket, { ...settings, logger }),
     // Raised before any hook runs.
     frameworkErrors: (error, request, reply) => {
-      observe(request, reply, { metrics, requests });
+      observe(request, reply, { metrics, requests, clock });
       sendError(error, request, reply);
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
@@ -131,7 +131,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
 
   await server.register(endpointMethods);
   await server.register(errorHandler, { clock: dependencies.clock, logger });
-  await server.register(requestLog, { metrics, requests });
+  await server.register(requestLog, { metrics, requests, clock });
   server.addHook('onRequest', refuseSecondHost);
   await server.register(cors, { origins: settings.corsOrigins });
   await server.register(idempotencyKeys, {

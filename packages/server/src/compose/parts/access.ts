@@ -1,4 +1,4 @@
-import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
+import { steadyClock } from '@baobab/core/runtime/clock.ts';
 import { createKeyBackoff, createSignInLimit } from '../../admission/failures-by-address.ts';
 import { createAccountKeys } from '../../services/access/account-keys.ts';
 import { createAccounts } from '../../services/access/accounts.ts';
@@ -17,7 +17,8 @@ export function composeAccess({
   config,
   store,
   catalog,
-}: Pick<Foundation, 'config' | 'store'> & Pick<ModelParts, 'catalog'>) {
+  clock,
+}: Pick<Foundation, 'config' | 'store' | 'clock'> & Pick<ModelParts, 'catalog'>) {
   const models = async () => catalog.list({ status: 'all' }).map(({ entry }) => entry.slug);
   const accounts = createAccounts({ accounts: store.accounts, models, clock });
   const keys = createKeys({ accounts, keys: store.keys, models, clock });

@@ -1,4 +1,4 @@
-import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
+import { steadyClock } from '@baobab/core/runtime/clock.ts';
 import { createLineExecutor } from '../../http/endpoints/batches/line-executor.ts';
 import { lineFormat } from '../../http/endpoints/batches/line-format.ts';
 import { createBatches } from '../../services/batches/batches.ts';
@@ -36,8 +36,8 @@ export type BatchParts = ReturnType<typeof composeBatches>;
 
 /** Both kinds of batches, and what runs their lines. */
 export function composeBatches(options: BatchesOptions) {
-  const { config, store, identity, files, retention, blobs, space, logger, models, inference, responses, requests } =
-    options;
+  const { config, store, identity, clock, files, retention, blobs, space, logger } = options;
+  const { models, inference, responses, requests } = options;
   const { catalog, fleet } = models;
   const { embeddings, rerank, chat } = inference;
   const runner = createBatchRunner({

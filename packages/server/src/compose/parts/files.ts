@@ -1,8 +1,9 @@
 import type { BlobStore } from '@baobab/core/ports/blobs.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { DiskSpace } from '@baobab/core/ports/disk-space.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
-import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
+import { steadyClock } from '@baobab/core/runtime/clock.ts';
 import { createDiskSpace } from '../../adapters/blobs/disk-space.ts';
 import type { Store } from '../../adapters/store.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
@@ -37,13 +38,14 @@ export async function composeFiles(options: {
   config: ResolvedConfig;
   store: Store;
   identity: ProcessIdentity;
+  clock: Clock;
   /** Other processes store blobs on the same disk. */
   sharedDisk: boolean;
   isMyTurn: IsMyTurn;
   logger: Logger;
   env: Environment;
 }): Promise<FileParts> {
-  const { config, store, identity, sharedDisk, isMyTurn, logger, env } = options;
+  const { config, store, identity, clock, sharedDisk, isMyTurn, logger, env } = options;
   const { reserveBytes } = config.disk;
   const space = createDiskSpace({
     directory: config.dataDir,

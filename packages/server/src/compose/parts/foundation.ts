@@ -4,9 +4,9 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { StoreAwayError } from '@baobab/core/errors/store-unavailable.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
-import { systemClock as clock } from '@baobab/core/runtime/clock.ts';
 import { freePort } from '@baobab/core/runtime/free-port.ts';
 import { createKnownSecrets } from '@baobab/core/runtime/secret-scrubber.ts';
 import { acquireDataDirLock } from '../../adapters/data-dir-lock.ts';
@@ -15,6 +15,7 @@ import { secretsOf } from '../../config/secrets.ts';
 import { createLogger } from '../../logging/logger.ts';
 import { createDiskMetrics } from '../../metrics/disk-metrics.ts';
 import { createMetrics, registerBuildInfo } from '../../metrics/metrics.ts';
+import { machineClock, openStoreClock } from '../../services/processes/store-clock.ts';
 import { createTurns } from '../background-jobs.ts';
 import { openCounters } from '../counters.ts';
 import { certificateFiles, checkNamedModels, multiServerWarnings } from '../setting-checks.ts';
@@ -28,20 +29,15 @@ import { composeFiles } from './files.ts';
 const LEASE_MS = 15_000;
 
 /**
- * A data directory is served by one process at a time. The lock makes sure of it, so this process may empty the temporary directory and
- * replace the control socket. If the store is in there too, this process is alone and takes over all work of earlier ones. A store
- * elsewhere may have other processes: their work is taken over when their leases end. Call `release` last, when the store is closed.
+ * If the store is in the data directory, which is locked, this process is alone and takes over all work of earlier ones. A store
+ * elsewhere may have other processes: their work is taken over when their leases end.
  */
-async function claimIdentity({ dataDir, store }: ResolvedConfig) {
-  const lock = await acquireDataDirLock(dataDir);
-  const identity: ProcessIdentity = {
-    ownerId: randomUUID(),
-    leaseMs: LEASE_MS,
-    startedAt: clock.now(),
-    alone: store === undefined,
-  };
-  return { identity, release: lock.release };
-}
+const createIdentity = ({ store }: ResolvedConfig, clock: Clock): ProcessIdentity => ({
+  ownerId: randomUUID(),
+  leaseMs: LEASE_MS,
+  startedAt: clock.now(),
+  alone: store === undefined,
+});
 
 const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 2_000;
@@ -94,7 +90,8 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
   if (worker === undefined && !existsSync(config.dataDir)) await freePort(config);
   await prepareDataDir(config);
   const ownDirectory = worker === undefined ? config.dataDir : join(config.dataDir, 'workers', `${worker.number}`);
-  const { identity, release } = await claimIdentity({ ...config, dataDir: ownDirectory });
+  // Served by one process at a time, which may empty the temporary directory and replace the control socket.
+  const { release } = await acquireDataDirLock(ownDirectory);
   // The supervisor has checked it for its workers.
   if (worker === undefined) {
     await freePort(config).catch((error: unknown) => {
@@ -113,12 +110,14 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
       log: logger,
     });
   const store = await whenThere(open, logger);
-  const isMyTurn = createTurns(store, identity);
+  const clock = config.store === undefined ? machineClock : await whenThere(() => openStoreClock(store), logger);
+  const identity = createIdentity(config, clock);
+  const isMyTurn = createTurns(store, identity, clock);
   const {
     counters,
     degraded: degradedCounters,
     closeCounters,
-  } = await whenThere(() => openCounters({ config, identity, metrics, logger }), logger);
+  } = await whenThere(() => openCounters({ config, identity, clock, metrics, logger }), logger);
   const temporaryDirectory = join(ownDirectory, 'tmp');
   // Left over from a previous process.
   await rm(temporaryDirectory, { recursive: true, force: true });
@@ -127,14 +126,18 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
     closeBlobs,
     degraded: degradedFiles,
     ...files
-  } = await composeFiles({ config, store, identity, sharedDisk, isMyTurn, logger, env });
+  } = await composeFiles({ config, store, identity, clock, sharedDisk, isMyTurn, logger, env });
   createDiskMetrics(metrics.registry, files.space.status);
 
   return {
     ...{ config, env, worker, secrets, logger, metrics, entries, certificate },
-    ...{ identity, ownDirectory, temporaryDirectory, store, isMyTurn, counters },
+    ...{ identity, ownDirectory, temporaryDirectory, store, clock, isMyTurn, counters },
     ...files,
-    degraded: () => [...degradedCounters(), ...degradedFiles()],
+    degraded: () => [
+      ...degradedCounters(),
+      ...degradedFiles(),
+      ...[clock.problem()].filter((each) => each !== undefined),
+    ],
     /** Call it last. */
     async close() {
       await closeCounters();

@@ -3,7 +3,7 @@ import type { Counters } from '@baobab/core/ports/counters.ts';
 import type { AudioReader, PdfReader } from '@baobab/core/ports/file-readers.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
-import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
+import { steadyClock } from '@baobab/core/runtime/clock.ts';
 import type { Store } from '../../adapters/store.ts';
 import { createAccountTurns } from '../../admission/account-turns.ts';
 import { allButAQuarter, createSlots, type Slots } from '../../admission/slots.ts';
@@ -30,6 +30,7 @@ import type { CatalogService } from '../../services/catalog/catalog.ts';
 import type { FilesService } from '../../services/files/files.ts';
 import type { ReaderSeal } from '../../services/operators/system.ts';
 import type { LeaseHolder } from '../../services/processes/process-leases.ts';
+import type { StoreClock } from '../../services/processes/store-clock.ts';
 import { type ConversationsService, createConversations } from '../../services/responses/conversations.ts';
 import { createResponseCreator } from '../../services/responses/create.ts';
 import { createResponseEventLog, type ResponseEventLog } from '../../services/responses/event-log.ts';
@@ -48,6 +49,7 @@ export interface InferenceOptions {
   config: ResolvedConfig;
   store: Store;
   identity: ProcessIdentity;
+  clock: StoreClock;
   counters: Counters;
   catalog: CatalogService;
   fleet: Fleet;
@@ -61,7 +63,8 @@ export type InferenceParts = ReturnType<typeof composeInference>;
 
 /** Everything between a validated request and an engine: limits, metering and one service for each task. */
 export function composeInference(options: InferenceOptions) {
-  const { config, store, identity, counters, catalog, fleet, files, metrics, temporaryDirectory, logger } = options;
+  const { config, store, identity, clock, counters, catalog, fleet, files, metrics, temporaryDirectory, logger } =
+    options;
   const { ownerId, leaseMs } = identity;
   const inference = createInference({
     catalog,
@@ -124,10 +127,11 @@ export function composeResponses(options: {
   config: ResolvedConfig;
   store: Store;
   identity: ProcessIdentity;
+  clock: StoreClock;
   chat: ChatService;
   logger: Logger;
 }): ResponseParts {
-  const { config, store, identity, chat, logger } = options;
+  const { config, store, identity, clock, chat, logger } = options;
   const settings = { ...config.responses, maxHistoryBytes: HISTORY_BODIES * config.http.bodyLimitBytes };
   const reads = createAccountTurns({ atOnce: HISTORIES_AT_ONCE });
   const conversations = createConversations({ conversations: store.conversations, settings, reads, clock });

@@ -1,6 +1,6 @@
+import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { RequestSink } from '@baobab/core/ports/request-log.ts';
-import { systemClock as clock } from '@baobab/core/runtime/clock.ts';
 import { createRepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
 import type { Store } from '../../adapters/store.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
@@ -13,6 +13,7 @@ import { createRequests } from '../../services/requests/requests.ts';
 export interface RequestsOptions {
   config: ResolvedConfig;
   store: Store;
+  clock: Clock;
   logger: Logger;
 }
 
@@ -22,7 +23,7 @@ const FAILURE_OVER_MS = 60_000;
 export type RequestParts = ReturnType<typeof composeRequests>;
 
 /** The list of requests: written when they end, read by the console, removed after a while. */
-export function composeRequests({ config, store, logger }: RequestsOptions) {
+export function composeRequests({ config, store, clock, logger }: RequestsOptions) {
   const failureOf = (text: string) => createRepeatedFailure({ logger, clock, text, overAfterMs: FAILURE_OVER_MS });
   const { requests: log, requestTexts, keys } = store;
   const recorder = createRequestRecorder({

@@ -2,7 +2,7 @@ import { availableParallelism, freemem, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DiskSpace } from '@baobab/core/ports/disk-space.ts';
-import { systemClock as clock, steadyClock } from '@baobab/core/runtime/clock.ts';
+import { steadyClock } from '@baobab/core/runtime/clock.ts';
 import { createRepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
 import { INSTALLATION } from '../../catalog/built-in.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
@@ -37,7 +37,7 @@ export interface ServerOptions extends Foundation {
 
 /** The HTTP server with all services. It does not listen yet. */
 export function composeServer(options: ServerOptions) {
-  const { config, env, worker, store, files, space, metrics, logger, certificate, ownDirectory } = options;
+  const { config, env, worker, store, clock, files, space, metrics, logger, certificate, ownDirectory } = options;
   const { access, models, inference, responses, requests, batches, upkeep, unready, isStopping } = options;
   return createServer({
     settings: { ...config.http, metricsToken: config.metrics.token, certificate },

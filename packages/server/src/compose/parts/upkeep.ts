@@ -1,4 +1,3 @@
-import { systemClock as clock } from '@baobab/core/runtime/clock.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import { createAccountErasure } from '../../services/access/account-erasure.ts';
 import { serverOrigin } from '../../services/audit/origins.ts';
@@ -25,7 +24,7 @@ export type UpkeepParts = ReturnType<typeof composeUpkeep>;
 
 /** Work between requests: leases, retention, the erasure of accounts, and stored answers, which expire. */
 export function composeUpkeep(options: UpkeepOptions) {
-  const { config, store, identity, files, blobs, space, retention, schedule, isMyTurn, logger } = options;
+  const { config, store, identity, clock, files, blobs, space, retention, schedule, isMyTurn, logger } = options;
   const { access, models, inference, requests, runner } = options;
   const { responses, responseRunner } = options.responses;
   const idempotency = createIdempotency({
@@ -38,7 +37,7 @@ export function composeUpkeep(options: UpkeepOptions) {
     clock,
     identity,
     // Begins with its time, which places the ledger row of the run in its month.
-    randomId: () => createId('run'),
+    randomId: () => createId('run', clock.now()),
   });
   const accountErasure = createAccountErasure({
     accounts: store.accounts,
@@ -77,7 +76,7 @@ export function composeUpkeep(options: UpkeepOptions) {
     accountErasure,
     prepareMonths: store.prepareMonths,
     refreshStatistics: store.refreshStatistics,
-    clockSkewMs: store.clockSkewMs,
+    clock,
     isMyTurn,
     logger,
   });

@@ -25,7 +25,7 @@ function setUp() {
   } as unknown as FastifyRequest;
   const reply = { raw, request, statusCode: 200, header: () => reply } as unknown as FastifyReply;
   const metrics = createMetrics();
-  observe(request, reply, { metrics, requests: { record: (entry) => listed.push(entry) } });
+  observe(request, reply, { metrics, requests: { record: (entry) => listed.push(entry) }, clock: { now: () => 0 } });
   request.record.principal = { account: { id: 'acct_1' }, key: { id: 'key_1' } } as never;
   const facts = {
     ...{ slug: 'acme/one', version: '2026-11-15', deprecatedAt: null },

@@ -3,6 +3,7 @@ import { isInference } from '@baobab/core/domain/operations.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { type ErrorCode, KINDS } from '@baobab/core/errors/kinds.ts';
+import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { RequestEntry, RequestSink } from '@baobab/core/ports/request-log.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import plugin from 'fastify-plugin';
@@ -18,7 +19,7 @@ const NO_ATTEMPTS: RequestEntry['attempts'] = [];
 /** What the list of requests holds about a request that has ended. */
 function entryOf(
   request: FastifyRequest,
-  { endpoint, status, durationMs }: Pick<RequestEntry, 'endpoint' | 'status' | 'durationMs'>,
+  { time, endpoint, status, durationMs }: Pick<RequestEntry, 'time' | 'endpoint' | 'status' | 'durationMs'>,
 ): RequestEntry {
   const { record } = request;
   const { account, key } = principalOf(request);
@@ -27,7 +28,7 @@ function entryOf(
   const failed = code !== undefined && status < 400 ? KINDS[code as ErrorCode]?.status : undefined;
   return {
     id: request.id,
-    time: Date.now(),
+    time,
     accountId: account.id,
     keyId: key.id,
     endpoint,
@@ -50,6 +51,7 @@ export interface RequestLogOptions {
   metrics: Metrics;
   /** Gets the requests that run models. */
   requests: RequestSink;
+  clock: Clock;
 }
 
 const QUIET_ROUTES = new Set(['/healthz', '/readyz', '/metrics']);
@@ -65,7 +67,8 @@ function stoppedBy({ disconnect }: RequestRecord): ApiError | undefined {
 }
 
 /** Request id, access log and metrics: one line and one count for each request, even if the client disconnects. */
-export function observe(request: FastifyRequest, reply: FastifyReply, { metrics, requests }: RequestLogOptions): void {
+export function observe(request: FastifyRequest, reply: FastifyReply, options: RequestLogOptions): void {
+  const { metrics, requests, clock } = options;
   // Read once: Fastify builds this object on every access.
   const { url = 'unknown', config } = request.routeOptions;
   // Read now: a closed socket no longer knows it.
@@ -95,7 +98,7 @@ export function observe(request: FastifyRequest, reply: FastifyReply, { metrics,
     const write = () => {
       if (record.firstTokenMs !== null) metrics.requests.firstToken(model, record.firstTokenMs / 1000);
       if (isListed) {
-        const entry = entryOf(request, { endpoint: url, status, durationMs: seconds * 1000 });
+        const entry = entryOf(request, { time: clock.now(), endpoint: url, status, durationMs: seconds * 1000 });
         requests.record(entry, textOf(request, entry));
       }
       if (!isLogged) return;

@@ -7,6 +7,7 @@ import type { RequestSink } from '@baobab/core/ports/request-log.ts';
 import { LeaseLostError } from '@baobab/core/ports/store-errors.ts';
 import { createLineLanes } from '../../admission/line-lanes.ts';
 import { createKeyAuthority, type KeyAuthorityDependencies } from '../access/key-authority.ts';
+import type { StoreClock } from '../processes/store-clock.ts';
 import { createWakeablePoll } from '../processes/wakeable-poll.ts';
 import { type BatchJobDependencies, createBatchJob } from './batch-job.ts';
 import { createLineRun, type LineRunDependencies } from './line-run.ts';
@@ -35,6 +36,7 @@ export interface BatchRunnerDependencies
   /** Interactive requests are slow because this process is busy. Asked every 50 ms. */
   isOverloaded(): boolean;
   identity: ProcessIdentity;
+  clock: Pick<StoreClock, 'now' | 'isSure'>;
   /** No batch is begun while the disk is low on space. */
   space?: DiskSpace | undefined;
   logger: Pick<Logger, 'info' | 'warn' | 'error'>;
@@ -136,7 +138,7 @@ export function createBatchRunner(dependencies: BatchRunnerDependencies): BatchR
     const cancelled = await batches.cancelled([...running.keys()]);
     const now = clock.now();
     for (const [id, { batch, over }] of running) if (cancelled.has(id) || now >= batch.expiresAt) over.abort();
-    if (stopping.signal.aborted) return;
+    if (stopping.signal.aborted || !clock.isSure()) return;
     // Results could not be stored.
     if ((await space?.status())?.isLow) return;
     for (const [id, at] of retries) if (steadyClock.now() >= at) retries.delete(id);

@@ -29,19 +29,6 @@ export interface ProcessLeasesDependencies {
 /** Two renewals may fail before a lease is lost. */
 const RENEWALS_PER_LEASE = 3;
 
-/** Leases last 15 s and are renewed every 5 s. */
-const MAX_SKEW_MS = 5_000;
-
-/** Throws when the clock of the store is too far ahead of this one, or behind: processes would take running work from each other. */
-export function requireSameTime(skewMs: number): void {
-  if (Math.abs(skewMs) <= MAX_SKEW_MS) return;
-  const seconds = Math.round(Math.abs(skewMs) / 1000);
-  throw new Error(
-    `The clock of this machine is ${seconds} s ${skewMs > 0 ? 'behind' : 'ahead of'} that of the database. ` +
-      'Set both by the same source of time, or servers take over work that still runs.',
-  );
-}
-
 /** Keeps the leases of this process alive. */
 export function createProcessLeases({ identity, holders, clock, logger }: ProcessLeasesDependencies): ProcessLeases {
   let timer: NodeJS.Timeout | undefined;

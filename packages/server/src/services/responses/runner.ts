@@ -3,7 +3,6 @@ import type { PendingResponse, RecordedEvents, ResponseOutcome } from '@baobab/c
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { toClientError } from '@baobab/core/errors/store-unavailable.ts';
-import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { NewConversationItems } from '@baobab/core/ports/conversations.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
@@ -14,6 +13,7 @@ import { allButAQuarter } from '../../admission/slots.ts';
 import type { InferenceCall } from '../../inference/call.ts';
 import type { KeyAuthority } from '../access/key-authority.ts';
 import { createOutagePatience } from '../processes/outage-patience.ts';
+import type { StoreClock } from '../processes/store-clock.ts';
 import { createWakeablePoll } from '../processes/wakeable-poll.ts';
 import type { ResponseEventLog } from './event-log.ts';
 
@@ -35,7 +35,7 @@ export interface ResponseRunnerDependencies {
   authority: KeyAuthority;
   settings: { backgroundConcurrency: number };
   identity: ProcessIdentity;
-  clock: Clock;
+  clock: Pick<StoreClock, 'now' | 'isSure'>;
   logger: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** For tests. */
   storeWaitMs?: number;
@@ -88,7 +88,7 @@ export function createResponseRunner(dependencies: ResponseRunnerDependencies): 
   async function poll(): Promise<void> {
     await abortCancelled([...running.keys()]);
     const room = settings.backgroundConcurrency - running.size;
-    if (stopping.signal.aborted || room <= 0) return;
+    if (stopping.signal.aborted || room <= 0 || !clock.isSure()) return;
     const now = clock.now();
     const claimed = await responses.claim({
       ownerId,

@@ -115,14 +115,11 @@ export async function openPostgres(options: PostgresOptions): Promise<SqlDatabas
     async prepareMonths(now) {
       await withStoreErrors(createPartitions(reports, { now, log }));
     },
-    async clockSkewMs() {
-      const sentAt = Date.now();
+    async time() {
       // Rounded down, as Date.now() is: a cast alone would round up, into the future.
       const text = 'select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now';
       const { rows } = await withRetries(() => reads.query<{ now: number }>(text));
-      const now = rows[0]?.now ?? sentAt;
-      // It was read at any time between the question and the answer.
-      return Math.min(0, now - sentAt) + Math.max(0, now - Date.now());
+      return rows[0]?.now as number;
     },
     async close() {
       health.close();

@@ -149,7 +149,7 @@ export interface SqlDatabase {
   prepareMonths(now: number): Promise<void>;
   /** Counts the rows of tables that have grown much, for the choice of indexes, where the dialect leaves that to us. */
   refreshStatistics(): Promise<void>;
-  /** By how much the clock of the database is ahead of this one, at least. */
-  clockSkewMs(): Promise<number>;
+  /** Of the database, in milliseconds since 1970. */
+  time(): Promise<number>;
   close(): Promise<void>;
 }

@@ -121,7 +121,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
     },
     // SQLite has no partitions.
     async prepareMonths() {},
-    clockSkewMs: async () => 0,
+    time: async () => Date.now(),
     async close() {
       isClosing = true;
       reports.turns.close();

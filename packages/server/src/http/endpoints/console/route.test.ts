@@ -13,7 +13,7 @@ const files = new Map<string, ConsoleFile>([
 
 const server = Fastify();
 await server.register(endpointMethods);
-await server.register(requestLog, { metrics: createMetrics(), requests: { record() {} } });
+await server.register(requestLog, { metrics: createMetrics(), requests: { record() {} }, clock: { now: () => 0 } });
 await server.register(consoleRoutes, { consoleBundle: { files: async () => files } });
 afterAll(() => server.close());
 
