@@ -2,12 +2,12 @@ import { padded, text, unsigned32, unsigned64 } from '../gguf-encoding.ts';
 
 /** A model of 1.6 MB with arbitrary weights in the format of real ones. It says nothing, but a decode runs all usual kernels. */
 
-const WIDTH = 256;
-const HEADS = 4;
+export const WIDTH = 256;
+export const HEADS = 4;
 const KEY_VALUE_HEADS = 2;
 const KEY_VALUE_WIDTH = (WIDTH / HEADS) * KEY_VALUE_HEADS;
 const FEED_FORWARD = 512;
-const LAYERS = 2;
+export const LAYERS = 2;
 const CONTEXT_LENGTH = 256;
 const BYTE_TOKENS = Array.from({ length: 256 }, (_, byte) => {
   return `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`;
@@ -32,9 +32,9 @@ interface Tensor {
 }
 
 type Scalar = 'short' | 'unsigned' | 'signed' | 'float' | 'text';
-type Meta = readonly [key: string, type: Scalar, value: number | string | readonly (number | string)[]];
+export type Meta = readonly [key: string, type: Scalar, value: number | string | readonly (number | string)[]];
 
-const METADATA: readonly Meta[] = [
+export const METADATA: readonly Meta[] = [
   ['general.architecture', 'text', 'llama'],
   ['general.name', 'text', 'self-test'],
   ['llama.context_length', 'unsigned', CONTEXT_LENGTH],
@@ -71,7 +71,7 @@ export function selfTestParts(count: number): Buffer[] {
   });
 }
 
-function ggufFile(metadata: readonly Meta[], tensors: readonly Tensor[]): Buffer {
+export function ggufFile(metadata: readonly Meta[], tensors: readonly Tensor[]): Buffer {
   const infos: Buffer[] = [];
   let offset = 0;
   for (const { name, dimensions, type, data } of tensors) {
@@ -90,7 +90,7 @@ function ggufFile(metadata: readonly Meta[], tensors: readonly Tensor[]): Buffer
   return Buffer.concat([toAlignment(head), ...tensors.map(({ data }) => toAlignment(data))]);
 }
 
-function allTensors(): Tensor[] {
+export function allTensors(): Tensor[] {
   const layers = Array.from({ length: LAYERS }, (_, layer) => layerTensors(`blk.${layer}`)).flat();
   return [
     matrix('token_embd.weight', WIDTH, TOKENS.length),
@@ -114,12 +114,12 @@ function layerTensors(block: string): Tensor[] {
   ];
 }
 
-function ones(name: string, width: number): Tensor {
+export function ones(name: string, width: number): Tensor {
   return { name, dimensions: [width], type: F32, data: Buffer.from(new Float32Array(width).fill(1).buffer) };
 }
 
 /** Quantised to 8 bits: blocks of a scale and 32 whole numbers. */
-function matrix(name: string, columns: number, rows: number): Tensor {
+export function matrix(name: string, columns: number, rows: number): Tensor {
   const blocks = (columns * rows) / Q8_0_VALUES;
   const data = Buffer.alloc(blocks * (2 + Q8_0_VALUES));
   let state = columns * 31 + rows;
