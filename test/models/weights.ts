@@ -8,6 +8,7 @@ import { loadCatalog } from '../../packages/server/src/catalog/load.ts';
 import { createWeightsStore } from '../../packages/server/src/models/store.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
+const entries = loadCatalog([join(ROOT, 'catalog')]);
 
 /**
  * What a driver needs to load a model of the catalog, with its weights pulled if they are not there yet. They are kept between runs
@@ -15,7 +16,7 @@ const ROOT = join(import.meta.dirname, '../..');
  */
 export async function weights<Options>(reference: string): Promise<LoadSpec<Options>> {
   const { slug, version: pin } = parseReference(reference) ?? {};
-  const model = loadCatalog([join(ROOT, 'catalog')]).find((entry) => entry.slug === slug);
+  const model = entries.find((entry) => entry.slug === slug);
   const version = model?.versions.find((each) => each.version === (pin ?? model.recommended));
   if (!slug || !model || !version?.source) throw new Error(`the catalog has no weights for '${reference}'`);
   await using store = createWeightsStore({
