@@ -4,6 +4,7 @@ import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.
 import { freePort } from '../fixtures/free-port.ts';
 import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
 import { sharedPostgres } from '../fixtures/shared-postgres.ts';
+import { slowness } from '../fixtures/slowness.ts';
 import { filledBodies, filledForms, type OpenOperation, openOperations } from './request-bodies.ts';
 import { type RunningServer, startServer } from './start-server.ts';
 
@@ -21,25 +22,8 @@ const BYTES = Number(process.env.BAOBAB_TURNS_BYTES ?? 2_000_000);
  * this was measured on; other machines get more. Work that grows with the square of a list passes it many times over.
  */
 const LONGEST_TURN_MS = 120;
-const REFERENCE_PARSE_MS = 17;
 /** Garbage collections and compilations fall into some turn: the shortest of several attempts counts. */
 const ATTEMPTS = 4;
-
-const processorMs = (work: () => void): number => {
-  const began = process.threadCpuUsage();
-  work();
-  const { user, system } = process.threadCpuUsage(began);
-  return (user + system) / 1_000;
-};
-
-/** How much slower this machine is. */
-function slowness(): number {
-  const text = JSON.stringify(
-    Array.from({ length: 60_000 }, (_, index) => ({ role: 'user', content: `${index} hello` })),
-  );
-  const fastest = Math.min(...Array.from({ length: 5 }, () => processorMs(() => JSON.parse(text))));
-  return Math.max(1, fastest / REFERENCE_PARSE_MS);
-}
 
 /** What writes lists of clients into the store. */
 const STORING = /\/(?:responses|conversations|batches|files|keys|accounts)(?:\/\{\w+\})?(?:\/items)?$/;

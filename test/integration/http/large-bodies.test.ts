@@ -1,28 +1,13 @@
-import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startClientThread } from '../../fixtures/client-thread.ts';
 import { CHAT, EMBEDDING, type HttpBed, KEY, readAnswer, startHttpBed } from './bed.ts';
 
 const texts = (count: number, repeats: number) =>
   Array.from({ length: count }, (_, index) => `${index} ${'river market morning teacher harvest '.repeat(repeats)}`);
 const ids = (count: number, length: number) =>
   Array.from({ length: count }, () => Array.from({ length }, (_, index) => 10_000 + index));
-
-/** In its own thread, so that this one only serves. */
-async function postFromThread(url: string, body: Buffer): Promise<{ status: number; text: string }> {
-  const client = new Worker(
-    `const { parentPort, workerData: { url, key, body } } = require('node:worker_threads');
-     const headers = { authorization: 'Bearer ' + key, 'content-type': 'application/json' };
-     fetch(url, { method: 'POST', headers, body }).then(async (answer) =>
-       parentPort.postMessage({ status: answer.status, text: await answer.text() }));`,
-    { eval: true, workerData: { url, key: KEY, body } },
-  );
-  const [answer] = await once(client, 'message');
-  await client.terminate();
-  return answer;
-}
 
 /** An embedding request without its last byte. */
 async function sendAllButTheEnd(bed: HttpBed, input: string) {
@@ -69,6 +54,12 @@ describe('large JSON bodies', () => {
     expect(body.length).toBeLessThan(33_554_432);
     const atOnceMs: number[] = [];
     const longestMs: number[] = [];
+    await using client = startClientThread({
+      url: `${bed.address}/v1/embeddings`,
+      method: 'POST',
+      headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+      body,
+    });
     // Either side may lose its core at any time.
     for (let round = 0; round < 3; round += 1) {
       const began = performance.now();
@@ -76,7 +67,7 @@ describe('large JSON bodies', () => {
       atOnceMs.push(performance.now() - began);
       const delay = monitorEventLoopDelay({ resolution: 1 });
       delay.enable();
-      const { status, text } = await postFromThread(`${bed.address}/v1/embeddings`, body);
+      const { status, text } = await client.send();
       delay.disable();
       expect([status, text]).toEqual([404, expect.stringContaining('model_not_found')]);
       longestMs.push(delay.max / 1e6);

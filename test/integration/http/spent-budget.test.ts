@@ -1,15 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isInference, OPERATIONS, type Operation } from '../../../packages/core/src/domain/operations.ts';
+import { startClientThread } from '../../fixtures/client-thread.ts';
 import { type FakeUpstream, startFakeUpstream } from '../../fixtures/fake-upstream.ts';
 import { textPdf } from '../../fixtures/pdf.ts';
+import { slowness } from '../../fixtures/slowness.ts';
 import { CHAT, EMBEDDING, type HttpBed, startHttpBed } from './bed.ts';
 
 const VISION = 'google/gemma-3-4b-it';
 const RERANK = 'baai/bge-reranker-v2-m3';
 const AUDIO = 'openai/whisper-tiny';
-/** Of the client and the server together, to refuse a request with a body of 1 MB. */
-const MOST_CPU_MS = 20;
+/** Of the thread that serves, to refuse a request with a body of 1 MB. Other threads collect and compile, or are clients. */
+const MOST_CPU_MS = 15;
 /** The first ones warm up, and the machine may do other things. */
 const RUNS = 60;
 
@@ -181,20 +183,28 @@ describe('a key with a spent budget', () => {
 
   it.each(cases)('is refused by $path with $name for what parsing its body costs', async ({ path, body }) => {
     const sent = body();
-    const request: RequestInit =
-      sent instanceof FormData
-        ? { body: sent }
-        : { body: Buffer.from(JSON.stringify(sent)), headers: { 'content-type': 'application/json' } };
+    const request = new Request('http://localhost', {
+      method: 'POST',
+      body: sent instanceof FormData ? sent : JSON.stringify(sent),
+      ...(!(sent instanceof FormData) && { headers: { 'content-type': 'application/json' } }),
+    });
+    await using client = startClientThread({
+      url: `${bed.address}${path}`,
+      method: 'POST',
+      headers: { ...Object.fromEntries(request.headers), authorization: `Bearer ${key.secret}` },
+      body: await request.bytes(),
+    });
     const calls = upstream.requests.length + encoder.requests.length;
+    const allowedMs = MOST_CPU_MS * slowness();
     let least = Number.POSITIVE_INFINITY;
-    for (let run = 0; run < RUNS && least >= MOST_CPU_MS; run += 1) {
-      const before = process.cpuUsage();
-      const answer = await bed.fetch(path, { method: 'POST', key: key.secret, ...request });
-      const { user, system } = process.cpuUsage(before);
+    for (let run = 0; run < RUNS && least >= allowedMs; run += 1) {
+      const before = process.threadCpuUsage();
+      const { status, text } = await client.send();
+      const { user, system } = process.threadCpuUsage(before);
       least = Math.min(least, (user + system) / 1_000);
-      expect([answer.status, await answer.text()]).toEqual([429, expect.stringMatching(/monthly budget/)]);
+      expect([status, text]).toEqual([429, expect.stringMatching(/monthly budget/)]);
     }
-    expect(least).toBeLessThan(MOST_CPU_MS);
+    expect(least).toBeLessThan(allowedMs);
     expect(upstream.requests.length + encoder.requests.length).toBe(calls);
   });
 
