@@ -3,9 +3,8 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import { runInTimeSlices } from '@baobab/core/runtime/time-slices.ts';
 import type { FastifySchemaCompiler } from 'fastify';
 import { IsObject, type TSchema } from 'typebox';
-import { Compile } from 'typebox/compile';
 import { exceededMaximum, expectation } from '../../validation/expectation.ts';
-import { findProblem, firstProblem, type Problem } from '../../validation/first-problem.ts';
+import { accepts, findProblem, firstProblem, type Problem } from '../../validation/first-problem.ts';
 import { isLarge } from './large-parts.ts';
 
 /** Names inside free-form objects are chosen by the client and may be long. */
@@ -48,23 +47,11 @@ async function refuseInvalid(schema: TSchema, value: unknown): Promise<void> {
   if (problem !== undefined) throw toApiError(problem, value);
 }
 
-/** Compiles a schema when it is first needed: those of all routes together take a tenth of the start. */
-function compileLazily(schema: TSchema): { Check(value: unknown): boolean } {
-  let validator: ReturnType<typeof Compile> | undefined;
-  return {
-    Check(value) {
-      validator ??= Compile(schema);
-      return validator.Check(value);
-    },
-  };
-}
-
 /** Checks a value of a body in memory. Returns a promise for a large one, which is checked in steps. */
 export function createBodyCheck(schema: TSchema): (value: unknown) => void | Promise<void> {
-  const validator = compileLazily(schema);
   return (value) => {
     if (isLarge(value)) return refuseInvalid(schema, value);
-    if (!validator.Check(value)) throw explainInvalid(schema, value);
+    if (!accepts(schema, value)) throw explainInvalid(schema, value);
     return undefined;
   };
 }
@@ -87,11 +74,10 @@ function fromText(schema: TSchema, data: unknown): unknown {
 
 /** Bodies are checked as they are. Query strings are all text, so their values are converted to numbers and booleans first. */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const validator = compileLazily(schema);
   const lenient = httpPart === 'querystring';
   return (data: unknown) => {
     if (isLarge(data)) return refuseInvalid(schema, data) as HandledPromise;
     const value = lenient ? fromText(schema, data) : data;
-    return validator.Check(value) ? { value } : { error: explainInvalid(schema, value) };
+    return accepts(schema, value) ? { value } : { error: explainInvalid(schema, value) };
   };
 };

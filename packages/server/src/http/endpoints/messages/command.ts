@@ -9,9 +9,9 @@ import type {
 } from '@baobab/core/engine/engine.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Static } from 'typebox';
-import { Compile } from 'typebox/compile';
 import type { ChatCommand } from '../../../inference/chat-prompt.ts';
 import type { ImageReference } from '../../../inference/inputs/images.ts';
+import { accepts } from '../../../validation/first-problem.ts';
 import type { FieldNames } from '../../answer/field-names.ts';
 import { MAX_LIST } from '../../body/bounded.ts';
 import type { FileContent } from '../../generation/attached-file.ts';
@@ -153,7 +153,6 @@ export function messageCommand(body: CountTokensBody & Partial<CreateMessageBody
   return { model: body.model, choices: 1, request, images, documents, lowersMaxTokens: true };
 }
 
-const blocks = Compile(InnerBlock);
 type Block = Static<typeof InnerBlock>;
 
 /**
@@ -212,7 +211,7 @@ function isSkipped(block: unknown): boolean {
 function addBlock(content: DraftContent, block: unknown, path: string): void {
   if (isSkipped(block)) return;
   // The schema of the body allows any content of a tool result.
-  if (!blocks.Check(block)) {
+  if (!accepts(InnerBlock, block)) {
     throw errors.invalidParameter(path, `'${path}' must be a block such as {"type": "text", "text": "Hello"}.`);
   }
   switch (block.type) {

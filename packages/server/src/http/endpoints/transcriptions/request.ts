@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { FastifyRequest } from 'fastify';
-import { Compile } from 'typebox/compile';
 import type { AccountAmounts } from '../../../admission/account-amounts.ts';
+import { accepts } from '../../../validation/first-problem.ts';
 import { formError } from '../../body/upload-form.ts';
 import { explainInvalid } from '../../body/validation.ts';
 import { principalOf } from '../../request/request-record.ts';
@@ -22,7 +22,6 @@ export interface TranscriptionForm extends AsyncDisposable {
   hash: string;
 }
 
-const validator = Compile(TranscriptionRequest);
 const LIMITS = { files: 1, fields: 50, fieldSize: 65_536, parts: 51 };
 
 const BOOLEANS = new Map([
@@ -63,7 +62,7 @@ export function checkedBody(sent: unknown): TranscriptionBody {
     typeof sent === 'object' && sent !== null
       ? Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== null))
       : sent;
-  if (!validator.Check(body)) throw explainInvalid(TranscriptionRequest, body);
+  if (!accepts(TranscriptionRequest, body)) throw explainInvalid(TranscriptionRequest, body);
   return body;
 }
 
