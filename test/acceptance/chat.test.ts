@@ -3,6 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { openAccount } from './shared-account.ts';
 import { MODEL, type SmallChat, short, textOf, useSmallChat } from './small-chat.ts';
 
+interface Priced {
+  pricing: { prompt_per_million: number; completion_per_million: number };
+}
+
 describe('chat with the openai package', () => {
   let server: SmallChat['server'];
   let client: SmallChat['client'];
@@ -43,6 +47,39 @@ describe('chat with the openai package', () => {
     expect(textOf(final)).toBe(textOf(plain));
     expect(deltas.join('')).toBe(textOf(plain));
     expect(deltas.length).toBeGreaterThan(2);
+  });
+
+  it('reserves and bills what the template adds to a prompt, and refuses what the budget cannot pay', async () => {
+    // Nothing of its prompts is cached yet.
+    const server = await openAccount();
+    const post = async <T>(path: string, key: string, body: object): Promise<{ status: number; body: T }> => {
+      const answer = await fetch(`${server.address}/v1/${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      return { status: answer.status, body: (await answer.json()) as T };
+    };
+    const messages = [{ role: 'user', content: 'Hi' }];
+    const { count } = (await post<{ count: number }>('tokenize', server.apiKey, { model: MODEL, messages })).body;
+    const { pricing } = await client.models.retrieve(MODEL).then((model) => model as never as Priced);
+    const costUsd = (count * pricing.prompt_per_million + pricing.completion_per_million) / 1e6;
+    const own = await fetch(`${server.address}/v1/keys/me`, { headers: { authorization: `Bearer ${server.apiKey}` } });
+    const { account_id: account } = (await own.json()) as { account_id: string };
+    const askWith = async (budgetUsd: number) => {
+      const key = { account, name: 'poor', monthly_budget_usd: budgetUsd };
+      const made = await post<{ secret: string }>('admin/keys', server.adminKey, key);
+      return post<OpenAI.ChatCompletion>('chat/completions', made.body.secret, {
+        model: MODEL,
+        messages,
+        max_tokens: 1,
+      });
+    };
+    const refused = await askWith(Number((costUsd - 1e-9).toFixed(9)));
+    expect(refused).toMatchObject({ status: 429, body: { error: { code: 'budget_exceeded' } } });
+    const paid = await askWith(Number(costUsd.toFixed(9)));
+    expect(paid.status, JSON.stringify(paid.body)).toBe(200);
+    expect(paid.body.usage).toMatchObject({ prompt_tokens: count, completion_tokens: 1 });
   });
 
   it('accepts the optional fields that current clients send', async () => {

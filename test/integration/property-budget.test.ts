@@ -30,7 +30,10 @@ const answer = fc.record({
   countsAsItGoes: fc.boolean(),
   fails: fc.boolean(),
   reported: fc.option(fc.record({ prompt: count(), completion: count(), cached: count() })),
+  /** Then it counts each token, keeps to `maxTokens`, and its prompt has the tokens of its template. */
+  runsHere: fc.boolean(),
 });
+const TEMPLATE_TOKENS = 300;
 function count() {
   return fc.oneof(fc.nat(2_000), fc.constantFrom(1e6, 1e9, 1e15));
 }
@@ -81,17 +84,21 @@ const engineOf = (given: Request): Partial<EngineModel> => {
     };
   }
   if (given.kind === 'audio') return { transcription: { transcribe: async () => ({ language: 'en', segments: [] }) } };
-  const { tokens, piece, countsAsItGoes, fails, reported } = given.answer;
+  const { tokens, piece, fails, runsHere } = given.answer;
+  const countsAsItGoes = runsHere || given.answer.countsAsItGoes;
+  const reported = runsHere ? null : given.answer.reported;
+  const promptTokens = runsHere ? TEMPLATE_TOKENS : 5;
   return {
     chat: {
-      async generate(_request, _context, sink) {
-        const usage = { promptTokens: 5, completionTokens: 0, cachedTokens: 0 };
+      async generate({ maxTokens = tokens }, _context, sink) {
+        const most = runsHere ? Math.min(tokens, maxTokens) : tokens;
+        const usage = { promptTokens, completionTokens: 0, cachedTokens: 0 };
         const deliver = async (event: ChatEvent) => {
           await sink.deliver(event);
         };
         sink.used({ ...usage });
-        await deliver({ type: 'start', promptTokens: 5, cachedTokens: 0 });
-        for (let token = 0; token < tokens; token += 1) {
+        await deliver({ type: 'start', promptTokens, cachedTokens: 0 });
+        for (let token = 0; token < most; token += 1) {
           usage.completionTokens += 1;
           if (countsAsItGoes) sink.used({ ...usage });
           await deliver({ type: 'text-delta', text: piece });
@@ -113,7 +120,12 @@ const engineOf = (given: Request): Partial<EngineModel> => {
 /** Runs a request as the endpoints do, on one replica. */
 async function run(given: Request, setting: Parameters<typeof setUp>[0]): Promise<unknown> {
   const modality = given.kind;
-  const { inference, call } = setUp({ ...setting, engine: engineOf(given), model: { modality, contextLength: 2_048 } });
+  const { inference, call } = setUp({
+    ...setting,
+    engine: engineOf(given),
+    model: { modality, contextLength: 2_048 },
+    countsAreTrue: given.kind === 'chat' && given.answer.runsHere ? true : undefined,
+  });
   const model = 'acme/one';
   switch (given.kind) {
     case 'chat': {

@@ -81,6 +81,8 @@ export interface EngineLease extends Disposable {
   readonly engine: EngineModel;
   /** Where it runs, unless the result says otherwise. */
   readonly region: string;
+  /** It runs here, so what it counts is true. Counts of others are lowered to what is possible and paid. */
+  readonly countsAreTrue?: true | undefined;
 }
 
 /** Where the lines of batches for a model run, and how they make room for interactive requests there. */

@@ -137,6 +137,7 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
     const here = (lease: ModelLease): EngineLease => ({
       engine: lease.engine,
       region,
+      countsAreTrue: true,
       [Symbol.dispose]() {
         leave();
         lease[Symbol.dispose]();

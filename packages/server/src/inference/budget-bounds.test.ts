@@ -43,6 +43,10 @@ const writer = (tokens: number, promptTokens = 1): Partial<EngineModel> => ({
   },
 });
 
+/** 500 dollars for a million tokens of a prompt, 1 000 of an answer: $0.0005 and $0.001 for a token. */
+const DEAR = { promptPerMillion: 500, completionPerMillion: 1_000, cacheReadPerMillion: 50, audioPerMinute: null };
+const usd = (amount: number) => Math.round(amount * 1e9);
+
 /** Transcribes audio of so many seconds, of which each is 26 bytes. */
 function audio(setting: Parameters<typeof setUp>[0]) {
   const transcription = { transcribe: async () => ({ language: 'en', segments: [] }) };
@@ -191,7 +195,87 @@ describe('an open answer', () => {
   });
 });
 
-describe('what an engine reports', () => {
+describe('a model that runs here, whose template adds to the prompt', () => {
+  const chatOf = (budgetUsd: number, engine: Partial<EngineModel>, spentUsd = 0) => {
+    const bed = setUp({
+      key: { monthlyBudgetNanoUsd: usd(budgetUsd) },
+      engine,
+      model: { pricing: DEAR },
+      countsAreTrue: true,
+      spentNanoUsd: BigInt(usd(spentUsd)),
+    });
+    return { ...bed, service: createChat({ inference: bed.inference, images: noImages, documents: noDocuments }) };
+  };
+
+  it('refuses a prompt that the budget cannot pay, before anything is written', async () => {
+    const { service, call, rows } = chatOf(0.0125, writer(1, 31));
+    const taken: ChatEvent[] = [];
+    await expect(
+      service.generate(call(), openChat('Hi', { maxTokens: 1 }), (_choice, event) => void taken.push(event)),
+    ).rejects.toMatchObject({
+      code: 'budget_exceeded',
+      message: expect.stringContaining('This request needs another 0.0045 USD for what it has turned out to contain'),
+    });
+    expect([taken, rows]).toEqual([[], []]);
+  });
+
+  it.each([0.0165, 0.02, 0.5])('bills and reports true counts with a budget of %d', async (budget) => {
+    const { service, call, rows } = chatOf(budget, writer(1, 31));
+    const usage = await service.generate(call(), openChat('Hi', { maxTokens: 1 }), () => {});
+    expect(usage).toEqual({ promptTokens: 31, completionTokens: 1, cachedTokens: 0 });
+    expect(rows).toMatchObject([{ promptTokens: 31, completionTokens: 1, costNanoUsd: usd(0.0165) }]);
+  });
+
+  it('reserves a prompt once for several answers, and less where it is cached', async () => {
+    const usage = { promptTokens: 40, completionTokens: 1, cachedTokens: 20 };
+    const chat = scriptedChat(async function* () {
+      yield { type: 'start', promptTokens: 40, cachedTokens: 20 };
+      yield { type: 'text-delta', text: 'x' };
+      yield { type: 'end', reason: 'stop', usage };
+    }, usage);
+    const { service, call, rows } = chatOf(0.013, { chat });
+    await service.generate(call(), { ...openChat('Hi', { maxTokens: 1 }), choices: 2 }, () => {});
+    expect(rows).toMatchObject([{ promptTokens: 40, cacheReadTokens: 20, completionTokens: 2 }]);
+  });
+
+  it('is cut when no smallest step is left, not before: the text that was sent is billed', async () => {
+    // Long words and a long prompt look like more tokens than they are.
+    const chat: EngineModel['chat'] = {
+      async generate(_request, _context, sink) {
+        const counted = { promptTokens: 40, completionTokens: 0, cachedTokens: 0 };
+        sink.used({ ...counted });
+        await sink.deliver({ type: 'start', promptTokens: 40, cachedTokens: 0 });
+        for (;;) {
+          counted.completionTokens += 1;
+          sink.used({ ...counted });
+          await sink.deliver({ type: 'text-delta', text: 'internationally ' });
+        }
+      },
+    };
+    const { service, call, rows } = chatOf(0.62, { chat });
+    const events: ChatEvent[] = [];
+    const usage = await service.generate(
+      call(),
+      openChat('internationally '.repeat(5)),
+      (_choice, event) => void events.push(event),
+    );
+    expect(events.at(-1)).toMatchObject({ type: 'end', reason: 'length', stoppedBy: 'budget', usage });
+    expect(usage.completionTokens).toBe(events.filter(({ type }) => type === 'text-delta').length);
+    // A smallest step is 32 tokens.
+    expect(spentIn(rows)).toBeGreaterThan(usd(0.62 - 0.032));
+    expect(spentIn(rows)).toBeLessThanOrEqual(usd(0.62));
+  });
+
+  it('says of an open answer that only its first step must be paid', async () => {
+    const { service, call } = chatOf(0.2, writer(1, 31));
+    await expect(service.generate(call(), openChat('Hi'), () => {})).rejects.toMatchObject({
+      code: 'budget_exceeded',
+      message: expect.stringContaining('The first step of this request may cost 0.'),
+    });
+  });
+});
+
+describe('what an upstream reports', () => {
   const liar = (promptTokens: number, completionTokens: number) => {
     const usage = { promptTokens, completionTokens, cachedTokens: 2 * promptTokens };
     return scriptedChat(async function* () {

@@ -63,36 +63,48 @@ class BudgetUsedUp extends Error {}
 class Choice implements GenerationSink {
   readonly deliver: GenerationSink['deliver'];
   usage: TokenUsage = NO_USAGE;
+  /** As of the last event that the budgets could pay. */
+  paid: TokenUsage = NO_USAGE;
   isStopped = false;
   servedRegion: string | undefined;
+  #isCut = false;
 
   constructor(deliver: GenerationSink['deliver']) {
     this.deliver = deliver;
   }
 
+  /** What is written beyond what is paid does not count. */
+  cutToPaid(): void {
+    this.#isCut = true;
+    this.usage = this.paid;
+  }
+
   used(usage: TokenUsage, servedRegion?: string): void {
-    this.usage = usage;
+    if (!this.#isCut) this.usage = usage;
     this.servedRegion = servedRegion;
   }
 }
 
-/** The tokens that all choices have written, as far as the engine has counted them or their text shows. */
+/** The tokens that all choices have written, as the engine has counted them. Of an upstream, at least what their text shows. */
 class Spending {
   readonly #steps: Steps;
+  readonly #countsAreTrue: boolean;
   #events = 0;
   #quarters = 0;
 
-  constructor(reservation: Reservation, most: number) {
+  constructor(reservation: Reservation, { most, countsAreTrue }: { most: number; countsAreTrue: boolean }) {
     this.#steps = new Steps(reservation, { measure: 'completionTokens', size: STEP_TOKENS, most });
+    this.#countsAreTrue = countsAreTrue;
   }
 
   /** No promise while a step lasts. */
   mayTake(event: ChatEvent, choices: readonly Choice[]): boolean | Promise<boolean> {
     if (event.type === 'start' || event.type === 'end') return true;
-    this.#events += 1;
-    this.#quarters += tokenQuarters(event.type === 'tool-call-delta' ? event.argumentsDelta : event.text);
     let counted = 0;
     for (const { usage } of choices) counted += usage.completionTokens;
+    if (this.#countsAreTrue) return this.#steps.mayUse(counted);
+    this.#events += 1;
+    this.#quarters += tokenQuarters(event.type === 'tool-call-delta' ? event.argumentsDelta : event.text);
     return this.#steps.mayUse(Math.max(counted, this.#events, Math.ceil(this.#quarters / QUARTERS_PER_TOKEN)));
   }
 }
@@ -118,7 +130,9 @@ export class ChatRun {
     this.#session = session;
     const { reservation } = session;
     const isOpen = reservation !== undefined && reservation.first.completionTokens < options.most;
-    this.#spending = isOpen ? new Spending(reservation, options.most) : undefined;
+    this.#spending = isOpen
+      ? new Spending(reservation, { most: options.most, countsAreTrue: session.countsAreTrue })
+      : undefined;
     const counted = () => options.requests.map((request) => ({ ...request, counted: true }));
     this.#options = isOpen ? { ...options, requests: counted() } : options;
   }
@@ -187,29 +201,35 @@ export class ChatRun {
   }
 
   #pump(choice: number, request: ChatRequest, context: CallContext): Promise<void> {
-    const spending = this.#spending;
-    if (spending !== undefined) return this.#pumpInSteps(choice, request, context, spending);
+    const { reservation } = this.#session;
+    if (reservation !== undefined) return this.#pumpPaid(choice, request, context, reservation);
     const own = new Choice((event) => this.#take(choice, request, event, own.usage));
     this.#choices.push(own);
     return this.#chat.generate(request, context, own);
   }
 
-  async #pumpInSteps(choice: number, request: ChatRequest, context: CallContext, spending: Spending): Promise<void> {
+  async #pumpPaid(choice: number, request: ChatRequest, context: CallContext, reservation: Reservation): Promise<void> {
+    const take = (event: ChatEvent) => this.#take(choice, request, event, own.usage);
     const stop = async (): Promise<void> => {
-      await this.#take(
-        choice,
-        request,
-        { type: 'end', reason: 'length', stoppedBy: 'budget', usage: own.usage },
-        own.usage,
-      );
+      // The rest was not delivered, and an engine that runs here has counted what was.
+      if (this.#session.countsAreTrue) own.cutToPaid();
+      await take({ type: 'end', reason: 'length', stoppedBy: 'budget', usage: own.usage });
       own.isStopped = true;
       throw new BudgetUsedUp();
     };
+    const pay = (event: ChatEvent): void | Promise<void> => {
+      own.paid = own.usage;
+      return take(event);
+    };
     const own = new Choice((event) => {
-      const may = spending.mayTake(event, this.#choices);
-      if (may === true) return this.#take(choice, request, event, own.usage);
+      if (event.type === 'start' && this.#session.countsAreTrue) {
+        const reserved = this.#reservePrompt(reservation);
+        return reserved === undefined ? pay(event) : reserved.then(() => pay(event));
+      }
+      const may = this.#spending?.mayTake(event, this.#choices) ?? true;
+      if (may === true) return pay(event);
       if (may === false) return stop();
-      return may.then((isPaid) => (isPaid ? this.#take(choice, request, event, own.usage) : stop()));
+      return may.then((isPaid) => (isPaid ? pay(event) : stop()));
     });
     this.#choices.push(own);
     try {
@@ -217,6 +237,17 @@ export class ChatRun {
     } catch (error) {
       if (!own.isStopped || context.signal.aborted) throw error;
     }
+  }
+
+  /** The engine has counted the prompt, with what its template adds. Throws the error for the client if the budgets do not have it. */
+  #reservePrompt(reservation: Reservation): undefined | Promise<void> {
+    const { promptTokens, cacheReadTokens } = consumption(this.#usage());
+    const { first } = reservation;
+    return reservation.raise(
+      this.#options.requests.length === 1
+        ? { ...first, promptTokens, cacheReadTokens }
+        : { ...first, promptTokens: Math.max(promptTokens, first.promptTokens) },
+    );
   }
 
   #take(choice: number, { wholeAnswer }: ChatRequest, event: ChatEvent, used: TokenUsage): void | Promise<void> {

@@ -212,8 +212,8 @@ class Generation extends ChatPrompt<TokenUsage> {
 
   /**
    * What a budget must hold before the answer begins: the longest one that the client has asked for. If it has not, or its program asks for
-   * the longest answer of any model, the answer is reserved in steps as it is written. Instructions of the template are asked for at the end,
-   * because few models have them.
+   * the longest answer of any model, the answer is reserved in steps as it is written. Instructions of the template are asked for when
+   * an engine here has counted the prompt, or at the end of an upstream's answer: few models have them.
    */
   reserve({ entry }: ResolvedModel) {
     const { request, lowersMaxTokens } = this.command;

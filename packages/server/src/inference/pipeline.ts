@@ -121,6 +121,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
       estimatedTokens: bounds.tokens,
       estimatedCostNanoUsd: first && priceOf(first),
+      isOpen: first && isFirstStep(first, most),
     });
     const admission = deciding instanceof Promise ? await deciding : deciding;
     if (!admission.admitted) {
@@ -262,6 +263,10 @@ function dearest(
 
 const reservedBy = (work: BilledWork<unknown>, model: ResolvedModel, most: Consumption): Consumption =>
   work.reserve === undefined ? most : consumptionOf(work.reserve(model));
+
+/** More will be asked for, not counting the template of a prompt. */
+const isFirstStep = (first: Consumption, most: Consumption): boolean =>
+  first.completionTokens < most.completionTokens || first.audioSeconds < most.audioSeconds;
 
 const contextOf = (
   { requestId, signal, principal, priority, observer }: InferenceCall,

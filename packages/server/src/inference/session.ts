@@ -23,7 +23,9 @@ export interface InferenceSession {
   readonly reservation: Reservation | undefined;
   /** The model has begun to answer. Only the first call counts. */
   noteFirstToken(): void;
-  /** What was used as far as it is possible and paid, once it is settled. */
+  /** The engine runs here. Counts of others are lowered to what is possible and paid. */
+  readonly countsAreTrue: boolean;
+  /** Once it is settled. */
   readonly billed: Consumption | undefined;
   /**
    * Writes the consumption to the ledger and resolves when it is durable. The answer must not end before. Only the first call
@@ -45,7 +47,7 @@ export interface BilledSessionOptions {
   model: ResolvedModel;
   context: CallContext;
   lease: EngineLease;
-  /** No run uses more. */
+  /** No run uses more, whatever an upstream says. */
   most: Consumption;
   reservation: Reservation | undefined;
   startedAt: number;
@@ -82,6 +84,10 @@ export class BilledSession implements InferenceSession {
     return this.settled !== undefined || this.#firstTokenMs !== undefined;
   }
 
+  get countsAreTrue(): boolean {
+    return this.#options.lease.countsAreTrue === true;
+  }
+
   get tokenizer(): TextTokenizer | undefined {
     return this.#options.lease.engine.tokenizer;
   }
@@ -98,7 +104,9 @@ export class BilledSession implements InferenceSession {
   }
 
   settle(used: Partial<Consumption>, details: SettleDetails = {}): Promise<unknown> {
-    this.settled ??= this.#bill(atMost(consumptionOf(used), this.#options.most), details);
+    if (this.settled !== undefined) return this.settled;
+    const counted = consumptionOf(used);
+    this.settled = this.#bill(this.countsAreTrue ? counted : atMost(counted, this.#options.most), details);
     return this.settled;
   }
 
@@ -125,7 +133,7 @@ export class BilledSession implements InferenceSession {
     reservation: Reservation,
     details: SettleDetails,
   ): Promise<Metered> {
-    if (await covered) return this.#record(used, details);
+    if ((await covered) || this.countsAreTrue) return this.#record(used, details);
     await reservation.coverPart(used);
     this.billed = reservation.paidPart(used);
     return this.#record(this.billed, details);

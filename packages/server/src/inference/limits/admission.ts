@@ -2,6 +2,7 @@ import { type Consumption, MEASURE_NAMES, MEASURES, type MeasureName } from '@ba
 import type { Modality } from '@baobab/core/domain/model.ts';
 import type { Principal } from '@baobab/core/domain/principal.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
+import { toClientError } from '@baobab/core/errors/store-unavailable.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { AdmissionTicket, Counters, ExtensionAnswer } from '@baobab/core/ports/counters.ts';
 import { type Budget, type Budgets, demandsOf, type Series } from './ceilings.ts';
@@ -140,6 +141,7 @@ export class Admitted implements Decision {
         tokens,
         budgets: limited,
         reserveNanoUsd: costNanoUsd,
+        part: 'more',
         now: this.#dependencies.clock.now(),
       },
     );
@@ -162,10 +164,11 @@ const MOST_HALVINGS = 6;
 
 /** What the budgets have set aside for a running request. A class: thousands of streams may be open. */
 export class Reservation {
-  readonly first: Consumption;
+  /** Without the steps of what is open. */
+  first: Consumption;
   readonly #options: ReservationOptions;
   #costNanoUsd: number;
-  #asking: Promise<boolean> | undefined;
+  #asking: Promise<ApiError | undefined> | undefined;
 
   constructor(options: ReservationOptions) {
     this.first = options.first;
@@ -175,9 +178,18 @@ export class Reservation {
 
   /** Sets aside what all of this costs. False: the budgets do not have it. No promise with counters in memory. */
   cover(used: Consumption): boolean | Promise<boolean> {
-    if (this.#asking !== undefined) return this.#asking.then(() => this.cover(used));
-    const missing = this.#options.priceOf(used) - this.#costNanoUsd;
-    return missing <= 0 || this.#raise(missing);
+    const refusal = this.#cover(used);
+    return refusal instanceof Promise ? refusal.then((error) => error === undefined) : refusal === undefined;
+  }
+
+  /** More or less than `first` has turned out to be needed. Throws the error for the client if the budgets do not have it. */
+  raise(first: Consumption): undefined | Promise<void> {
+    const note = (refusal: ApiError | undefined): undefined => {
+      if (refusal !== undefined) throw refusal;
+      this.first = first;
+    };
+    const refusal = this.#cover(first);
+    return refusal instanceof Promise ? refusal.then(note) : note(refusal);
   }
 
   /** Sets aside as much of it as the budgets have, but for a small rest. For what was used already, though nothing showed it. */
@@ -185,7 +197,7 @@ export class Reservation {
     let part = this.#options.priceOf(used) - this.#costNanoUsd;
     for (let halvings = 0; halvings < MOST_HALVINGS; halvings += 1) {
       part = Math.floor(part / 2);
-      await this.#raise(part);
+      await this.#extend(part);
     }
   }
 
@@ -210,15 +222,22 @@ export class Reservation {
     return paid;
   }
 
-  #raise(costNanoUsd: number): boolean | Promise<boolean> {
-    const note = (refusal: unknown): boolean => {
+  #cover(used: Consumption): ApiError | undefined | Promise<ApiError | undefined> {
+    if (this.#asking !== undefined) return this.#asking.then(() => this.#cover(used));
+    const missing = this.#options.priceOf(used) - this.#costNanoUsd;
+    return missing <= 0 ? undefined : this.#extend(missing);
+  }
+
+  /** The error for the client if the budgets do not have it. */
+  #extend(costNanoUsd: number): ApiError | undefined | Promise<ApiError | undefined> {
+    const note = (refusal: ApiError | undefined): ApiError | undefined => {
       this.#asking = undefined;
       if (refusal === undefined) this.#costNanoUsd += costNanoUsd;
-      return refusal === undefined;
+      return refusal;
     };
     const answer = this.#options.admitted.extend({ tokens: 0, costNanoUsd });
     if (!(answer instanceof Promise)) return note(answer);
-    this.#asking = answer.then(note, (error) => note(error));
+    this.#asking = answer.then(note, (error) => note(toClientError(error)));
     return this.#asking;
   }
 
@@ -271,7 +290,7 @@ export class Steps {
   #ask(total: number): void {
     const { measure, size, most } = this.#options;
     const isEarly = total <= this.#granted;
-    const wanted = Math.min(most, Math.max(this.#granted, total) + Math.ceil(this.#size));
+    const wanted = Math.min(most, Math.max(this.#granted + Math.ceil(this.#size), total));
     const note = (isCovered: boolean): void => {
       this.#asking = undefined;
       if (isCovered) {

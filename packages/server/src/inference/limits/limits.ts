@@ -29,6 +29,8 @@ export interface LimitedRequest extends LimitedSeries {
   estimatedTokens: number;
   /** Reserved in the budgets until the request is settled. Undefined: it is free, so it may run when they are spent. */
   estimatedCostNanoUsd: number | undefined;
+  /** More is reserved while it runs. */
+  isOpen?: boolean | undefined;
 }
 
 export type Admission = Admitted | (Decision & { admitted: false; error: ApiError });
@@ -129,6 +131,7 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
       tokens: request.estimatedTokens,
       budgets: limited,
       reserveNanoUsd: request.estimatedCostNanoUsd ?? 0,
+      part: request.isOpen ? 'first' : 'all',
       now: clock.now(),
     });
     return { requests, tokens, budgetWarning, admitted: false, error };

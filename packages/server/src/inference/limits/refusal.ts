@@ -21,6 +21,15 @@ const SMALLER: Readonly<Record<Modality, FieldText>> = {
   audio: ['a shorter recording'],
 };
 
+/** What is reserved: all that the request may cost, its first step if it is open, or what it needs beyond an earlier reservation. */
+export type ReservedPart = 'all' | 'first' | 'more';
+
+const MAY_COST: Readonly<Record<ReservedPart, (usd: string) => string>> = {
+  all: (usd) => `This request may cost ${usd} USD at most`,
+  first: (usd) => `The first step of this request may cost ${usd} USD (more is reserved step by step while it runs)`,
+  more: (usd) => `This request needs another ${usd} USD for what it has turned out to contain`,
+};
+
 export interface Ceilings {
   modality: Modality;
   series: Series;
@@ -28,6 +37,7 @@ export interface Ceilings {
   tokens: number;
   budgets: readonly Budget[];
   reserveNanoUsd: number;
+  part: ReservedPart;
   now: number;
 }
 
@@ -60,7 +70,7 @@ function retryText(waitMs: number): string {
 }
 
 function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
-  const { modality, series, tokens, budgets, now, reserveNanoUsd } = ceilings;
+  const { modality, series, tokens, budgets, now, reserveNanoUsd, part } = ceilings;
   const found: Obstacle[] = [];
   for (const [index, { perMinute, owner }] of series.requests.buckets.entries()) {
     const { waitMs = 0 } = answer.requests[index] ?? {};
@@ -105,7 +115,7 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
         spentNanoUsd >= limitNanoUsd
           ? `The monthly budget of ${usdText(limitNanoUsd)} USD of this ${owner} is spent; it ${reset}.`
           : [
-              `This request may cost ${usdText(reserveNanoUsd)} USD at most, but this ${owner} has ${usdText(leftNanoUsd)} USD of its ` +
+              `${MAY_COST[part](usdText(reserveNanoUsd))}, but this ${owner} has ${usdText(leftNanoUsd)} USD of its ` +
                 `monthly budget of ${usdText(limitNanoUsd)} USD left${reservedText(level)}. Ask for less, such as `,
               ...SMALLER[modality],
               `; the budget ${reset}.`,

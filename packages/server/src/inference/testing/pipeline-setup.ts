@@ -62,6 +62,8 @@ interface PipelineSetting {
   /** The ledger that replicas share. */
   rows?: LedgerRow[];
   store?: Pick<StoreHealth, 'back'>;
+  /** The engine runs here. */
+  countsAreTrue?: true | undefined;
   /** What the ledger says instead. */
   spentNanoUsd?: bigint;
 }
@@ -112,6 +114,7 @@ export function setUp(setting: PipelineSetting = {}) {
         return {
           engine: engine as EngineModel,
           region: 'local',
+          countsAreTrue: setting.countsAreTrue,
           [Symbol.dispose]: () => void steps.push(`release ${slug}`),
         };
       },
