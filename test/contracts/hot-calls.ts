@@ -15,7 +15,7 @@ const ANY_ROW: Record<string, unknown> = new Proxy({}, { get: (_, column) => (co
 
 /** How a database writes statements. */
 export type Grammar = Pick<Dialect, 'createQueryCompiler' | 'createAdapter' | 'createIntrospector'>;
-type Parts = Pick<SqlDatabase, 'byIndex' | 'soughtIn' | 'periodOfAll' | 'given'>;
+type Parts = Pick<SqlDatabase, 'byIndex' | 'pagedBy' | 'soughtIn' | 'periodOfAll' | 'given'>;
 type Repositories = ReturnType<typeof createSqlRepositories>;
 
 /** A database that notes statements and finds these rows. */
@@ -103,6 +103,7 @@ const callsOf = ({ accountId, keyId, model }: Asker): Record<string, Ask> => ({
   files: ({ files }) => files.list(accountId, { limit: 100, order: 'desc' }),
   'files of a purpose': ({ files }) =>
     files.list(accountId, { purpose: 'batch', limit: 100, order: 'asc', after: 'file_1' }),
+  'last page of files': ({ files }) => files.list(accountId, { limit: 100, order: 'desc', after: 'file_2000000050' }),
   'files for users': ({ files }) => files.list(accountId, { except: 'batch', limit: 100, order: 'desc' }),
   'one file': ({ files }) => files.get(accountId, 'file_1'),
   'known files': ({ files }) => files.present(accountId, ['file_1', 'file_2']),

@@ -84,6 +84,7 @@ export async function openPostgres(options: PostgresOptions): Promise<SqlDatabas
     read: over(forReading(reads)),
     report: (caller) => over(forReport(reports, { run: turns.begin(caller), cancel, limitMs: REPORT_LIMIT_MS })),
     byIndex: (table) => sql<never>`${sql.table(table)}`.as(table),
+    pagedBy: (column, value) => sql<boolean>`${sql.ref(column)} = any(${[value]}::text[])`,
     soughtIn: (column, values) => sql<boolean>`${sql.ref(column)} = any(array ${values})`,
     periodOfAll: sql<number>`(period + 0)`,
     given(alias, { columns, json }) {

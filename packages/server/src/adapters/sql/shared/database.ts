@@ -115,6 +115,11 @@ export interface SqlDatabase {
   /** A table to select from by one of its indexes. SQLite would choose by statistics that may be old; PostgreSQL has no such hint. */
   byIndex<Name extends keyof Tables>(table: Name, index: string): AliasedRawBuilder<Tables[Name], Name>;
   /**
+   * Whether a column has this value, for a page in the order of an index that begins with the column; the page is ordered by the column, too.
+   * PostgreSQL would otherwise read the primary key in its order, with the rows of everybody, where one account has most of them.
+   */
+  pagedBy(column: string, value: string): RawBuilder<boolean>;
+  /**
    * Whether a column has one of few values, which are sought one after the other in an index that begins with the column. PostgreSQL would
    * otherwise join by statistics that may be old.
    */

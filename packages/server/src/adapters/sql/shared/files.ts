@@ -33,7 +33,7 @@ const toFile = (row: FilesTable): StoredFile => ({
 const unattached = ({ not, exists, selectFrom }: ExpressionBuilder<Tables, 'files'>) =>
   not(exists(selectFrom('file_attachments').select('file_id').whereRef('file_attachments.file_id', '=', 'files.id')));
 
-export function sqlFiles({ read, write, writeIf, byIndex }: SqlDatabase): FileRepository {
+export function sqlFiles({ read, write, writeIf, byIndex, pagedBy }: SqlDatabase): FileRepository {
   const amounts = storedAmounts(read, 'files');
   const visible = (accountId: string) =>
     read.selectFrom('files').where('account_id', '=', accountId).where('discarded_at_ms', 'is', null);
@@ -62,12 +62,13 @@ export function sqlFiles({ read, write, writeIf, byIndex }: SqlDatabase): FileRe
     async list(accountId, { purpose, except, limit, after, order }) {
       const rows = await read
         .selectFrom(byIndex('files', purpose === undefined ? 'files_by_account' : 'files_by_purpose'))
-        .where('account_id', '=', accountId)
+        .where(pagedBy('account_id', accountId))
         .where('discarded_at_ms', 'is', null)
         .selectAll()
         .$if(purpose !== undefined, (query) => query.where('purpose', '=', purpose ?? ''))
         .$if(except !== undefined, (query) => query.where('purpose', '<>', except ?? ''))
         .$if(after !== undefined, (query) => query.where('id', order === 'asc' ? '>' : '<', after ?? ''))
+        .orderBy('account_id', order)
         .orderBy('id', order)
         .limit(limit)
         .execute();

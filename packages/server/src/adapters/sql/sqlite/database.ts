@@ -83,6 +83,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlDatabase> {
     },
     byIndex: (table, index) =>
       sql<never>`${sql.table(table)}`.as(sql`${sql.table(table)} indexed by ${sql.ref(index)}`),
+    pagedBy: (column, value) => sql<boolean>`${sql.ref(column)} = ${value}`,
     soughtIn: (column, values) => sql<boolean>`${sql.ref(column)} in ${values}`,
     periodOfAll: sql<number>`period`,
     given(alias, { columns, json }) {

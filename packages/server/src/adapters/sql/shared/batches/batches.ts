@@ -200,7 +200,7 @@ function sqlBatchProgress({ read, writeIf }: SqlDatabase): BatchProgress {
 
 const ONE_BATCH = { items: 1, bytes: 0 };
 
-function sqlBatchRecords({ read, write, writeIf }: SqlDatabase): BatchRecords {
+function sqlBatchRecords({ read, write, writeIf, pagedBy }: SqlDatabase): BatchRecords {
   const storedFiles = storedAmounts(read, 'files');
   const activeBatches = storedAmounts(read, 'batches');
 
@@ -243,14 +243,17 @@ function sqlBatchRecords({ read, write, writeIf }: SqlDatabase): BatchRecords {
     },
 
     async list({ accountId, limit, after, before, endpoint }) {
+      const direction = before === undefined ? 'desc' : 'asc';
       const rows = await read
         .selectFrom('batches')
         .selectAll()
-        .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
+        .$if(accountId !== undefined, (query) =>
+          query.where(pagedBy('account_id', accountId ?? '')).orderBy('account_id', direction),
+        )
         .$if(endpoint !== undefined, (query) => query.where('endpoint', '=', endpoint ?? ''))
         .$if(after !== undefined, (query) => query.where('id', '<', after ?? ''))
         .$if(before !== undefined, (query) => query.where('id', '>', before ?? ''))
-        .orderBy('id', before === undefined ? 'desc' : 'asc')
+        .orderBy('id', direction)
         .limit(limit)
         .execute();
       const batches = rows.map(toBatch);
