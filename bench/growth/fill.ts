@@ -32,18 +32,24 @@ const FULL: Growth = {
   conversationItems: 10_000,
 };
 
-export const growthOf = (share: number): Growth =>
-  Object.fromEntries(
-    Object.entries(FULL).map(([name, count]) => [
-      name,
-      name === 'conversationItems' ? count : Math.max(10, Math.round(count * share)),
-    ]),
-  ) as unknown as Growth;
+/** `ownShare`: of what the account that is measured has. */
+export function growthOf(share: number, ownShare = share): Growth {
+  const scaled = Object.entries(FULL).map(([name, count]) => [name, Math.max(10, Math.round(count * share))]);
+  return {
+    ...(Object.fromEntries(scaled) as unknown as Growth),
+    ownFiles: Math.max(10, Math.round(FULL.ownFiles * ownShare)),
+    // A page of them is full.
+    conversationItems: Math.max(100, Math.round(FULL.conversationItems * ownShare)),
+  };
+}
+
+/** Of the account that is measured, in the order of their creation. */
+export const ownFileId = (index: number): string => `file_${2_000_000_000 + index}`;
 
 /** The conversation that has all of these items. */
 export const LONG_CONVERSATION = 'conv_000000000000000000000000';
 export const MODELS = 2_000;
-const SPAN_MS = 30 * DAY_MS;
+export const SPAN_MS = 30 * DAY_MS;
 const MEASURES = 'prompt_tokens, completion_tokens, cache_read_tokens, audio_seconds, cost_nano_usd';
 const SUMS =
   'sum(prompt_tokens), sum(completion_tokens), sum(cache_read_tokens), sum(audio_seconds), sum(cost_nano_usd)';
