@@ -88,12 +88,18 @@ export async function restoreBackup({ dataDir, folder, onFile }: Omit<BackupOpti
   if ((await sha256(source)) !== manifest.databaseSha256) {
     throw new BackupError(`${source} is not the file that the backup wrote: it was changed or damaged`);
   }
+  const database = join(dataDir, DATABASE);
+  const checkEmpty = async () => {
+    if ((await unlessAbsent(stat(database))) === undefined) return;
+    throw new BackupError(
+      `${dataDir} has a database already, and restoring never replaces one; name an empty or new directory with --data-dir`,
+    );
+  };
+  // Before the lock, which a server on this directory holds: stopping it would not help.
+  await checkEmpty();
   const lock = await acquireDataDirLock(dataDir);
   try {
-    const database = join(dataDir, DATABASE);
-    if ((await unlessAbsent(stat(database))) !== undefined) {
-      throw new BackupError(`${dataDir} has a database already; name an empty directory with --data-dir`);
-    }
+    await checkEmpty();
     const copies = createCopies(onFile);
     for (const name of [BLOBS, ...FOLDERS]) await copies.tree(join(folder, name), join(dataDir, name));
     for (const journal of JOURNALS) await copies.file(join(folder, journal), join(dataDir, journal));

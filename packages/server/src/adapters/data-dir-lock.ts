@@ -25,7 +25,7 @@ export async function acquireDataDirLock(dataDir: string): Promise<DataDirLock> 
     const pid = await readFile(pidFile, 'utf8').catch(() => '');
     throw new StoreUnavailableError(
       `Another Baobab server${pid && ` (process ${pid})`} is running on the data directory ${dataDir}. ` +
-        'Stop it first, or give this one a directory of its own with --data-dir.',
+        'Stop it first, or name another directory with --data-dir.',
       { cause },
     );
   }

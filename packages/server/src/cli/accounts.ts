@@ -1,9 +1,11 @@
-import { type Account, accountStatus, definedFields } from '@baobab/core/domain/principal.ts';
+import { isOperator } from '@baobab/core/domain/operations.ts';
+import { type Account, type ApiKey, accountStatus, definedFields } from '@baobab/core/domain/principal.ts';
 import type { LimitRules } from '@baobab/core/domain/rate-limits.ts';
-import { openAdministration } from '../compose/administration.ts';
+import { type Administration, openAdministration } from '../compose/administration.ts';
 import { accountToWire } from '../compose/wire-shapes.ts';
+import type { AccountsService } from '../services/access/accounts.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
-import { type Command, CommandFailed, UsageError } from './command.ts';
+import { type Command, type CommandContext, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
 import {
   ACCOUNT_OPTIONS,
@@ -34,6 +36,42 @@ function accountTable(accounts: readonly Account[], rules: LimitRules): string {
   const columns = table(['ID', 'NAME', 'STATE', 'LIMITS', 'RETENTION', 'CREATED'], rows);
   return `${columns}\n\n${defaultsText(rules)}`;
 }
+
+/** The first start creates it, and commands mean it when none is named. */
+export const DEFAULT_ACCOUNT = 'default';
+
+export async function requireAccount(accounts: AccountsService, name: string): Promise<Account> {
+  const found = await accounts.find(name);
+  if (found !== undefined) return found;
+  const existing = await accounts.list();
+  if (existing.length === 0) {
+    throw new CommandFailed(`there is no account '${name}'; the first start of the server creates the first one`);
+  }
+  const hint = name === DEFAULT_ACCOUNT ? `'baobab accounts create ${DEFAULT_ACCOUNT}' creates it; ` : '';
+  throw new CommandFailed(`there is no account '${name}'; ${hint}'baobab accounts list' shows those that there are`);
+}
+
+/** After a change that may have taken it away. */
+export async function warnWithoutOperator(
+  { accounts, keys }: Administration,
+  warn: CommandContext['warn'],
+): Promise<void> {
+  const holders = (await keys.listKeys()).filter((key) => isOperator(key) && isValid(key));
+  const owners = await accounts.ofKeys(holders);
+  if ([...owners.values()].some((owner) => accountStatus(owner) === 'active')) return;
+  const active = (await accounts.list()).filter((each) => accountStatus(each) === 'active');
+  const [owner = { name: DEFAULT_ACCOUNT }] = active.toSorted(
+    (one, other) => Number(other.name === DEFAULT_ACCOUNT) - Number(one.name === DEFAULT_ACCOUNT),
+  );
+  const first = active.length === 0 ? `'baobab accounts create ${owner.name}', then ` : '';
+  const account = owner.name === DEFAULT_ACCOUNT ? '' : ` --account '${owner.name}'`;
+  warn?.(
+    `warning: no key can administer this server any more; ${first}"baobab keys create me --scopes all${account}" makes one`,
+  );
+}
+
+const isValid = ({ revokedAt, expiresAt }: ApiKey): boolean =>
+  revokedAt === null && (expiresAt === null || expiresAt > Date.now());
 
 const ACTIONS = {
   create: withOptions(one('a name'), ...Object.keys(ACCOUNT_OPTIONS)),
@@ -93,11 +131,7 @@ export const accountsCommand: Command = {
     await using administration = await (action === 'list' ? openForReading(context) : openAdministration(config));
     const { accounts, by } = administration;
 
-    async function find(): Promise<Account> {
-      const account = await accounts.find(name);
-      if (account !== undefined) return account;
-      throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
-    }
+    const find = () => requireAccount(accounts, name);
     const rules = await administration.limitRules();
     const show = (account: Account, text: string) =>
       print(values.json ? JSON.stringify(accountToWire(account, rules)) : text);
@@ -112,12 +146,14 @@ export const accountsCommand: Command = {
     } else if (action === 'suspend') {
       const account = await accounts.suspend(await find(), by);
       show(account, `suspended account ${account.name}`);
+      await warnWithoutOperator(administration, context.warn);
     } else if (action === 'resume') {
       const account = await accounts.resume(await find(), by);
       show(account, `resumed account ${account.name}`);
     } else if (action === 'delete') {
       const account = await accounts.delete(await find(), by);
       show(account, `deleted account ${name} (${account.id}); a running server erases its content within a minute`);
+      await warnWithoutOperator(administration, context.warn);
     } else {
       const all = await accounts.list(values.search);
       const toWire = (account: Account) => accountToWire(account, rules);

@@ -40,12 +40,19 @@ it('filters, and prints the shape of the API as JSON', async () => {
   expect(entries).toMatchObject([{ object: 'audit_entry', action: 'key.changed', actor: { type: 'operator' } }]);
   expect(JSON.parse(await run(auditCommand, '--json', '--limit', '2'))).toHaveLength(2);
   expect(JSON.parse(await run(auditCommand, '--json', '--account', 'acme', '--actor', 'operator'))).toHaveLength(3);
-  expect(await run(auditCommand, '--end', '2020-01-01')).toContain('no changes');
+  expect(await run(auditCommand, '--end', '2020-01-01', '--actor', 'server')).toBe(
+    'no changes match --actor server --end 2020-01-01',
+  );
 });
 
 it('explains wrong options', async () => {
   await expect(run(auditCommand, '--action', 'key.stolen')).rejects.toThrow('--action must be one of account.created');
   await expect(run(auditCommand, '--account', 'none')).rejects.toThrow("there is no account 'none'");
+  for (const limit of ['0', '5000']) {
+    await expect(run(auditCommand, '--limit', limit)).rejects.toThrow(
+      `--limit must be between 1 and 200, not ${limit}`,
+    );
+  }
   await expect(run(auditCommand, 'acme')).rejects.toThrow('--account NAME names an account');
   await expect(run(auditCommand, '--start', 'yesterday')).rejects.toThrow();
 });

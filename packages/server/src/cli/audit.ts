@@ -1,8 +1,9 @@
 import { AUDIT_ACTIONS } from '@baobab/core/domain/audit/entry.ts';
 import { parseTime } from '@baobab/core/domain/usage-window.ts';
 import { auditEntryToWire } from '../compose/wire-shapes.ts';
-import { type Command, CommandFailed, UsageError } from './command.ts';
-import { integerOption, parseOptions } from './options.ts';
+import { requireAccount } from './accounts.ts';
+import { type Command, UsageError } from './command.ts';
+import { countOption, parseOptions } from './options.ts';
 import { openForReading } from './store-for-reading.ts';
 import { table } from './table.ts';
 
@@ -10,7 +11,8 @@ type Entry = ReturnType<typeof auditEntryToWire>;
 type Value = Entry['changes'][number]['before'];
 
 const DEFAULT_LIMIT = 50;
-const PAGE = 200;
+const MOST = 200;
+const FILTERS = ['account', 'actor', 'action', 'target', 'start', 'end'] as const;
 /** Longest list in the table. JSON shows all that is kept. */
 const MOST_SHOWN = 60;
 
@@ -66,7 +68,7 @@ export const auditCommand: Command = {
     ['--target ID', 'changes of a key, an account or a model'],
     ['--start DATE', 'such as 2026-11-01 or 2026-11-01T12:00:00Z'],
     ['--end DATE', 'exclusive'],
-    ['--limit N', 'how many; default: 50'],
+    ['--limit N', `how many, at most ${MOST}; default: ${DEFAULT_LIMIT}`],
     ['--json', 'print JSON, as GET /v1/admin/audit does'],
   ],
   async run(context) {
@@ -86,25 +88,20 @@ export const auditCommand: Command = {
       throw new UsageError(`unexpected argument '${positionals.join(' ')}'; --account NAME names an account`);
     }
     const action = actionOption(values.action);
-    const limit = integerOption('limit', values.limit) ?? DEFAULT_LIMIT;
+    const limit = countOption('limit', values.limit, MOST) ?? DEFAULT_LIMIT;
     const start = values.start === undefined ? undefined : parseTime(values.start, ['start']);
     const end = values.end === undefined ? undefined : parseTime(values.end, ['end']);
     await using administration = await openForReading(context);
     const { accounts, audit } = administration;
-    const account = values.account === undefined ? undefined : await accounts.find(values.account);
-    if (values.account !== undefined && account === undefined) {
-      throw new CommandFailed(`there is no account '${values.account}'; 'baobab accounts list' shows them`);
-    }
+    const account = values.account === undefined ? undefined : await requireAccount(accounts, values.account);
     const filter = { accountId: account?.id, actorId: values.actor, targetId: values.target, action, start, end };
-    const shown: Entry[] = [];
-    for (let before: Awaited<ReturnType<typeof audit.list>>['next']; shown.length < limit; ) {
-      const page = await audit.list(filter, { limit: Math.min(PAGE, limit - shown.length), before });
-      shown.push(...page.entries.map(auditEntryToWire));
-      before = page.next;
-      if (before === undefined) break;
-    }
+    const { entries } = await audit.list(filter, { limit });
+    const shown = entries.map(auditEntryToWire);
     if (values.json) print(JSON.stringify(shown));
-    else if (shown.length === 0) print(`no changes in ${config.dataDir}`);
-    else print(entryTable(shown));
+    else if (shown.length > 0) print(entryTable(shown));
+    else {
+      const filters = FILTERS.flatMap((name) => (values[name] === undefined ? [] : [`--${name} ${values[name]}`]));
+      print(filters.length === 0 ? `no changes in ${config.dataDir}` : `no changes match ${filters.join(' ')}`);
+    }
   },
 };

@@ -78,6 +78,8 @@ it('shows one batch, its files and its problems', async () => {
   const shown = await run('show', 'batch_done');
   expect(shown).toMatch(/output +file_out/);
   expect(shown).toMatch(/model +acme\/one, acme\/two\n/);
+  expect(shown).toMatch(/tokens +18 prompt, 2 completion, 0 cached\n/);
+  expect(await run('show', 'batch_running')).toMatch(/tokens +-\n/);
   expect(shown).toMatch(/cost +\$0.000002: acme\/one \$0.0000015, acme\/two \$0.0000005\n/);
   expect(await run('show', 'batch_running')).toMatch(/cost +-\n/);
   expect(JSON.parse(await run('show', 'batch_done', '--json'))).toMatchObject({

@@ -1,17 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Batch, isActive, requestCounts } from '@baobab/core/domain/batch.ts';
+import { addUsed, consumptionOf, MEASURE_NAMES, MEASURES } from '@baobab/core/domain/measures.ts';
 import { usdText } from '@baobab/core/domain/money.ts';
 import { systemClock } from '@baobab/core/runtime/clock.ts';
 import { openAdministration } from '../compose/administration.ts';
 import { batchToWire } from '../compose/wire-shapes.ts';
+import { requireAccount } from './accounts.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed } from './command.ts';
-import { integerOption, parseOptions } from './options.ts';
+import { countOption, parseOptions } from './options.ts';
 import { createShareView } from './progress.ts';
 import { openForReading } from './store-for-reading.ts';
 import { minuteText, table } from './table.ts';
 
 const WATCH_MS = 500;
+const DEFAULT_LIMIT = 50;
+const MOST = 100;
 
 const iso = (ms: number | null): string => (ms === null ? '-' : new Date(ms).toISOString());
 
@@ -30,6 +34,16 @@ function costOf({ bills }: Batch): string {
   return `${total}: ${bills.map(({ model, costNanoUsd }) => `${model} ${usd(costNanoUsd)}`).join(', ')}`;
 }
 
+/** Unknown until the batch has ended. */
+function usedBy({ bills }: Batch): string {
+  if (bills === null) return '-';
+  const used = consumptionOf({});
+  for (const bill of bills) addUsed(used, bill);
+  return MEASURE_NAMES.filter((name) => MEASURES[name].unit === 'tokens' || used[name] > 0)
+    .map((name) => `${used[name]} ${MEASURES[name].short}${MEASURES[name].unit === 'seconds' ? ' s' : ''}`)
+    .join(', ');
+}
+
 /** Below are those of the input only. */
 const everyFailure = (fileId: string): string => `${fileId}: every failed line, GET /v1/files/${fileId}/content`;
 
@@ -42,6 +56,7 @@ function details(batch: Batch, account: string): string {
     ['status', batch.status],
     ['lines', done(batch)],
     ['model', batch.bills?.map(({ model }) => model).join(', ') || '-'],
+    ['tokens', usedBy(batch)],
     ['cost', costOf(batch)],
     ['input', batch.inputFileId],
     ['output', batch.outputFileId ?? '-'],
@@ -70,7 +85,7 @@ export const batchesCommand: Command = {
   ],
   options: [
     ['--account NAME', 'list: only batches of this account'],
-    ['--limit N', 'list: how many; default: 50'],
+    ['--limit N', `list: how many, at most ${MOST}; default: ${DEFAULT_LIMIT}`],
     ['--json', 'print JSON'],
   ],
   async run(context) {
@@ -83,6 +98,7 @@ export const batchesCommand: Command = {
     });
     const { action, following } = readAction('batches', ACTIONS, { values, positionals });
     const [id = ''] = following;
+    const limit = countOption('limit', values.limit, MOST) ?? DEFAULT_LIMIT;
     await using administration = await (action === 'cancel' ? openAdministration(config) : openForReading(context));
     const { batches, accounts } = administration;
 
@@ -108,11 +124,8 @@ export const batchesCommand: Command = {
     }
 
     if (action === 'list') {
-      const owner = values.account === undefined ? undefined : await accounts.find(values.account);
-      if (values.account !== undefined && owner === undefined) {
-        throw new CommandFailed(`there is no account '${values.account}'; 'baobab accounts list' shows them`);
-      }
-      const found = await batches.list({ accountId: owner?.id, limit: integerOption('limit', values.limit) ?? 50 });
+      const owner = values.account === undefined ? undefined : await requireAccount(accounts, values.account);
+      const found = await batches.list({ accountId: owner?.id, limit });
       if (values.json) print(JSON.stringify(found.map(toJson)));
       else {
         const names = new Map((await accounts.list()).map((each) => [each.id, each.name]));

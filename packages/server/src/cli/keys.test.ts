@@ -49,6 +49,45 @@ it('refuses models that the catalog lacks with a suggestion, and warns of patter
   expect(models).toContain('acme/*');
   await expect(run(keysCommand, 'update', id, '--models', 'acme/writer')).rejects.toThrow('there is no model');
   expect((await create('baobab/chat-mini')).warned).toBe('');
+  // The server may know more.
+  await expect(create('acme/dear')).rejects.toThrow('name its configuration with --config');
+  const args = ['create', 'ci', '--models', 'acme/dear', '--catalog-dir', directory];
+  await expect(runCommand(keysCommand, { args, dataDir: directory })).rejects.toThrow(
+    `those of ${directory} and those added`,
+  );
+});
+
+it('warns of regions where nothing is served', async () => {
+  const { warned } = await runCommand(keysCommand, {
+    args: ['create', 'far', '--regions', 'mars'],
+    dataDir: directory,
+  });
+  expect(warned).toBe("warning: nothing is served in the region 'mars' yet; regions: local");
+});
+
+it('warns when no key is left that can administer, with the commands that repair it', async () => {
+  const own = await mkdtemp(join(tmpdir(), 'baobab-cli-'));
+  const on = (command: Command, ...args: string[]) => runCommand(command, { args, dataDir: own });
+  await on(accountsCommand, 'create', 'default');
+  await on(accountsCommand, 'create', 'team');
+  const admin = () => on(keysCommand, 'create', 'me', '--scopes', 'all', '--json');
+  const first = JSON.parse((await admin()).printed);
+  const second = JSON.parse((await admin()).printed);
+  expect((await on(keysCommand, 'revoke', first.id)).warned).toBe('');
+  expect((await on(keysCommand, 'revoke', second.id)).warned).toContain(
+    '"baobab keys create me --scopes all" makes one',
+  );
+  await admin();
+  expect((await on(accountsCommand, 'delete', 'default', '--yes')).warned).toContain(
+    '"baobab keys create me --scopes all --account \'team\'" makes one',
+  );
+  expect((await on(accountsCommand, 'delete', 'team', '--yes')).warned).toContain(
+    '\'baobab accounts create default\', then "baobab keys create me --scopes all" makes one',
+  );
+  await expect(admin()).rejects.toThrow("there is no account 'default'; 'baobab accounts create default' creates it");
+  await on(accountsCommand, 'create', 'default');
+  expect((await admin()).warned).toBe('');
+  await rm(own, { recursive: true, force: true });
 });
 
 it('shows the limits that hold and where each comes from', async () => {

@@ -1,11 +1,14 @@
 import { usdNumber, usdText } from '@baobab/core/domain/money.ts';
+import { isOperator } from '@baobab/core/domain/operations.ts';
 import { type Account, type ApiKey, definedFields } from '@baobab/core/domain/principal.ts';
 import { type LimitRules, NO_LIMITS } from '@baobab/core/domain/rate-limits.ts';
 import { INFERENCE_SCOPES, SCOPES, type Scope } from '@baobab/core/domain/scopes.ts';
 import { matchesPattern } from '@baobab/core/domain/slug.ts';
 import { isoTimeOrNull } from '@baobab/core/domain/time/dates.ts';
 import { openAdministration } from '../compose/administration.ts';
+import { allUpstreams } from '../compose/storage.ts';
 import { keyToWire } from '../compose/wire-shapes.ts';
+import { DEFAULT_ACCOUNT, requireAccount, warnWithoutOperator } from './accounts.ts';
 import { nothing, one, readAction, withOptions } from './actions.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { durationOption, parseOptions } from './options.ts';
@@ -114,17 +117,6 @@ export const keysCommand: Command = {
     await using administration = await (action === 'list' ? openForReading(context) : openAdministration(config));
     const { accounts, keys, spending, by } = administration;
 
-    async function account(name: string) {
-      const found = await accounts.find(name);
-      if (found === undefined) {
-        const isEmpty = (await accounts.list()).length === 0;
-        const hint = isEmpty
-          ? 'the first start of the server creates the first one'
-          : "'baobab accounts list' shows them";
-        throw new CommandFailed(`there is no account '${name}'; ${hint}`);
-      }
-      return found;
-    }
     function known<T>(found: T | undefined): T {
       if (found === undefined) throw new CommandFailed(`there is no key '${subject}'; 'baobab keys list' shows them`);
       return found;
@@ -141,6 +133,10 @@ export const keysCommand: Command = {
     };
 
     const warnOfUnmatched = async () => {
+      const served = new Set([config.region, ...allUpstreams(config).map(({ region }) => region ?? config.region)]);
+      for (const region of (rights.allowedRegions ?? []).filter((each) => !served.has(each))) {
+        context.warn?.(`warning: nothing is served in the region '${region}' yet; regions: ${[...served].join(', ')}`);
+      }
       const patterns = (rights.allowedModels ?? []).filter((each) => each.includes('*'));
       if (patterns.length === 0) return;
       const { entries } = await administration.openCatalog();
@@ -149,12 +145,12 @@ export const keysCommand: Command = {
     };
 
     if (action === 'create') {
-      const owner = await account(values.account ?? 'default');
+      const owner = await requireAccount(accounts, values.account ?? DEFAULT_ACCOUNT);
       const issued = await keys.createKey(owner, { ...rights, name: subject }, by);
       await printSecret(issued.key, issued.secret, `created key ${issued.key.id} (${issued.key.scopes.join(', ')})`);
       await warnOfUnmatched();
     } else if (action === 'list') {
-      const owner = values.account === undefined ? undefined : await account(values.account);
+      const owner = values.account === undefined ? undefined : await requireAccount(accounts, values.account);
       const found = await keys.listKeys(owner?.id, values.search);
       const spent = await spending.ofKeys(found);
       const spentBy = (key: ApiKey) => spent.get(key.id) ?? 0n;
@@ -179,6 +175,7 @@ export const keysCommand: Command = {
     } else if (action === 'revoke') {
       const key = known(await keys.revokeKey(subject, by));
       print(values.json ? JSON.stringify(await toWire(key)) : `revoked ${key.id}`);
+      if (isOperator(key)) await warnWithoutOperator(administration, context.warn);
     } else {
       const rotated = known(
         await keys.rotateKey(subject, { graceMs: durationOption('grace', values.grace ?? '24h') ?? 0 }, by),

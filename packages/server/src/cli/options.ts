@@ -39,6 +39,13 @@ export function integerOption(name: string, text: string | undefined): number | 
   return Number(text);
 }
 
+/** From 1 on, as in the API. */
+export function countOption(name: string, text: string | undefined, most: number): number | undefined {
+  const count = integerOption(name, text);
+  if (count === undefined || (count >= 1 && count <= most)) return count;
+  throw new UsageError(`--${name} must be between 1 and ${most}, not ${count}`);
+}
+
 /** US dollars to integer nano-dollars, exactly: `12.5` → 12500000000. */
 export function dollarsOption(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;

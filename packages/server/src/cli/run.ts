@@ -65,6 +65,7 @@ const OPTION_NAMES: Readonly<Record<string, string>> = {
   start: '--start',
   end: '--end',
   bucket: '--bucket',
+  top: '--top',
   groupBy: '--group-by',
   timeZone: '--time-zone',
   name: '<name>',

@@ -100,3 +100,16 @@ it('refuses arguments that it would ignore', async () => {
   await expect(run('--all', '--account', 'team')).rejects.toThrow('--all and --account exclude each other');
   await expect(run('--account', 'nobody')).rejects.toThrow(/no account 'nobody'/);
 });
+
+it('says what is wrong with a request before it looks for the account', async () => {
+  for (const [wrong, message] of [
+    [['--bucket', 'week'], 'must be one of hour, day, month'],
+    [['--start', 'tomorrow'], "'start'"],
+    [['--group-by', 'model,foo'], 'any of model, region, key, account'],
+    [['--top', '5'], "'top' needs 'groupBy'"],
+    [['--top', '0', '--group-by', 'model'], '--top must be between 1 and 1000, not 0'],
+  ] as const) {
+    await expect(run('--account', 'nobody', ...wrong)).rejects.toThrow(message);
+  }
+  expect(usageCommand.options?.find(([option]) => option.startsWith('--group-by'))?.[1]).toContain('account');
+});

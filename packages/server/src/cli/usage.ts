@@ -1,16 +1,25 @@
-import { addUsed, DIMENSIONS, type DimensionName, MEASURE_NAMES, MEASURES } from '@baobab/core/domain/measures.ts';
+import {
+  addUsed,
+  DIMENSION_NAMES,
+  DIMENSIONS,
+  type DimensionName,
+  MEASURE_NAMES,
+  MEASURES,
+} from '@baobab/core/domain/measures.ts';
 import { usdText } from '@baobab/core/domain/money.ts';
 import { offsetAt } from '@baobab/core/domain/time/time-zone.ts';
 import { parseTimeZoneField, type UsageWindow } from '@baobab/core/domain/usage-window.ts';
 import { bucketToWire, sumsToWire } from '../compose/wire-shapes.ts';
 import type { UsageBucket, UsageSums } from '../services/usage/usage.ts';
 import { snake } from '../validation/names.ts';
+import { DEFAULT_ACCOUNT, requireAccount } from './accounts.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
-import { integerOption, parseOptions } from './options.ts';
+import { countOption, parseOptions } from './options.ts';
 import { openForReading } from './store-for-reading.ts';
 import { table } from './table.ts';
 
 const BAR_WIDTH = 30;
+const MOST_GROUPS = 1_000;
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 function bar(value: bigint, largest: bigint): string {
@@ -71,7 +80,7 @@ export const usageCommand: Command = {
     ['--end DATE', 'exclusive; default: now'],
     ['--time-zone ZONE', 'of hours, days and months, such as Africa/Nairobi; default: UTC'],
     ['--bucket hour|day|month', 'default: day'],
-    ['--group-by LIST', 'model, region and key, separated by commas'],
+    ['--group-by LIST', `${DIMENSION_NAMES.join(', ')}; several are separated by commas`],
     ['--top N', 'with --group-by: only the groups that cost most, and the sum of the others'],
     ['--csv, --json', 'print CSV or JSON'],
   ],
@@ -94,26 +103,25 @@ export const usageCommand: Command = {
     }
     if (values.all && values.account !== undefined) throw new UsageError('--all and --account exclude each other');
     const timeZone = parseTimeZoneField(values['time-zone']);
-    const top = integerOption('top', values.top);
+    const top = countOption('top', values.top, MOST_GROUPS);
+    const request = {
+      start: values.start ?? `${localText(timeZone, Date.now()).slice(0, 7)}-01`,
+      end: values.end,
+      bucket: values.bucket,
+      groupBy: values['group-by'],
+      top,
+      timeZone,
+    };
     await using administration = await openForReading(context);
     const { accounts, usage } = administration;
-    const name = values.account ?? 'default';
-    const chosen = values.all ? await accounts.list() : [await accounts.find(name)];
+    usage.check(request);
+    const chosen = values.all
+      ? await accounts.list()
+      : [await requireAccount(accounts, values.account ?? DEFAULT_ACCOUNT)];
 
     const reports = [];
     for (const account of chosen) {
-      if (account === undefined) {
-        throw new CommandFailed(`there is no account '${name}'; 'baobab accounts list' shows them`);
-      }
-      const report = await usage.report(account.id, {
-        start: values.start ?? `${localText(timeZone, Date.now()).slice(0, 7)}-01`,
-        end: values.end,
-        bucket: values.bucket,
-        groupBy: values['group-by'],
-        top,
-        timeZone,
-      });
-      reports.push({ account: account.name, ...report });
+      reports.push({ account: account.name, ...(await usage.report(account.id, request)) });
     }
     const [first] = reports;
     if (first === undefined) throw new CommandFailed('there are no accounts yet');

@@ -20,7 +20,7 @@ import { type CatalogService, createCatalog } from '../services/catalog/catalog.
 import { createSpending, type Spending } from '../services/usage/spending.ts';
 import { createUsage, type UsageService } from '../services/usage/usage.ts';
 import { openBucket } from './blobs.ts';
-import { catalogEntries, hasStore, openConfiguredStore } from './storage.ts';
+import { catalogEntries, hasStore, lookedInText, openConfiguredStore } from './storage.ts';
 import type { Environment } from './weights.ts';
 
 export { hasStore } from './storage.ts';
@@ -85,7 +85,10 @@ export async function openCatalogForReading(config: ResolvedConfig): Promise<Ope
 
 export async function openAdministration(config: ResolvedConfig): Promise<Administration> {
   const store = await openConfiguredStore(config, { log });
-  const models = async () => (await catalogEntries(config)).map(({ slug }) => slug);
+  const models = {
+    slugs: async () => (await catalogEntries(config)).map(({ slug }) => slug),
+    hint: lookedInText(config),
+  };
   const accounts = createAccounts({ accounts: store.accounts, models, clock });
   const by = operatorOrigin();
   return {

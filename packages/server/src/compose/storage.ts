@@ -63,6 +63,12 @@ export function catalogEntries(config: ResolvedConfig): Promise<ModelEntry[]> {
   return runInTimeSlices(readCatalog([BUILT_IN_CATALOG, ...own, ...(existsSync(added) ? [added] : [])]));
 }
 
+/** A server may have a catalog that its configuration names, and a command that was not given the configuration does not see it. */
+export const lookedInText = ({ catalogDir, dataDir }: ResolvedConfig): string =>
+  catalogDir === undefined
+    ? `Only the built-in models and those added to ${dataDir} were searched; if the server has a catalog_dir, name its configuration with --config.`
+    : `The built-in models, those of ${catalogDir} and those added to ${dataDir} were searched.`;
+
 /** The configured upstreams and those that were added while the service ran. */
 export const allUpstreams = (config: ResolvedConfig): ResolvedConfig['upstreams'] => [
   ...config.upstreams,

@@ -5,8 +5,9 @@ import type { ComputeDevice } from '@baobab/core/engine/engine.ts';
 import { systemClock } from '@baobab/core/runtime/clock.ts';
 import { nearestSlug } from '@baobab/core/runtime/nearest.ts';
 import { openAdministration, openCatalogForReading } from '../../compose/administration.ts';
-import { allUpstreams } from '../../compose/storage.ts';
+import { allUpstreams, lookedInText } from '../../compose/storage.ts';
 import { openWeights } from '../../compose/weights.ts';
+import type { ResolvedConfig } from '../../config/load.ts';
 import { askEngines } from '../../control/client.ts';
 import { createLogger } from '../../logging/logger.ts';
 import type { StoredModel } from '../../models/store.ts';
@@ -22,7 +23,10 @@ import { listModels } from './list.ts';
 import { pullWeights, removeWeights, verifyWeights } from './weights.ts';
 
 /** The versions that the arguments name. A slug means its recommended version. */
-function choose(entries: readonly ModelEntry[], names: readonly string[], starter: boolean): StoredModel[] {
+function choose(
+  entries: readonly ModelEntry[],
+  { names, starter = false, config }: { names: readonly string[]; starter?: boolean; config: ResolvedConfig },
+): StoredModel[] {
   const stored = (entry: ModelEntry, version: ModelVersion | undefined): StoredModel[] =>
     version?.source === undefined ? [] : [{ slug: entry.slug, version: version.version, source: version.source }];
   const recommended = (entry: ModelEntry) => entry.versions.find(({ version }) => version === entry.recommended);
@@ -36,7 +40,7 @@ function choose(entries: readonly ModelEntry[], names: readonly string[], starte
         entries.map(({ slug }) => slug),
       );
       const hint = meant === undefined ? "'baobab models list' shows them" : `did you mean '${meant}'?`;
-      throw new CommandFailed(`there is no model '${name}'; ${hint}`);
+      throw new CommandFailed(`there is no model '${name}'; ${hint}\n${lookedInText(config)}`);
     }
     const version =
       reference.version === undefined
@@ -202,19 +206,23 @@ export const modelsCommand: Command = {
         warn: context.warn,
       });
     } else if (action === 'pull') {
-      const models = choose(entries, names, starter);
+      const models = choose(entries, { names, starter, config });
       const failed = await pullWeights({ ...common, models });
       if (failed > 0) throw new CommandFailed(`${failed} of ${models.length} could not be fetched`);
     } else if (action === 'remove') {
       const added = await removeFromCatalog(names, context);
       const withWeights = names.filter((name) => !added.includes(name) || choosable(entries, name));
-      await removeWeights({ ...common, models: choose(entries, withWeights, false) });
+      await removeWeights({ ...common, models: choose(entries, { names: withWeights, config }) });
     } else {
       const all = entries
         .filter((entry) => entry.versions.some(({ source }) => source !== undefined))
         .map(({ slug }) => slug);
       const named = names.length > 0;
-      const failed = await verifyWeights({ ...common, named, models: choose(entries, named ? names : all, false) });
+      const failed = await verifyWeights({
+        ...common,
+        named,
+        models: choose(entries, { names: named ? names : all, config }),
+      });
       if (failed > 0)
         throw new CommandFailed(`${failed} have missing or changed files; 'baobab models pull' fetches them again`);
     }

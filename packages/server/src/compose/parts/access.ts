@@ -19,7 +19,7 @@ export function composeAccess({
   catalog,
   clock,
 }: Pick<Foundation, 'config' | 'store' | 'clock'> & Pick<ModelParts, 'catalog'>) {
-  const models = async () => catalog.list({ status: 'all' }).map(({ entry }) => entry.slug);
+  const models = { slugs: async () => catalog.list({ status: 'all' }).map(({ entry }) => entry.slug) };
   const accounts = createAccounts({ accounts: store.accounts, models, clock });
   const keys = createKeys({ accounts, keys: store.keys, models, clock });
   const authentication = createAuthentication({ ...store, clock });

@@ -19,7 +19,7 @@ import { DuplicateError } from '@baobab/core/ports/store-errors.ts';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import { changeEntries } from '../audit/entries.ts';
 import { withReportAdvice } from '../requests/report-advice.ts';
-import { checkModelExists, type KnownModels } from './known-models.ts';
+import { createModelCheck, type KnownModels } from './known-models.ts';
 
 export interface AccountsService {
   create(name: string, settings: Changes<AccountSettings>, by: ChangeOrigin): Promise<Account>;
@@ -100,10 +100,10 @@ export function createAccounts({ accounts, models, clock }: AccountsDependencies
   async function checkTargets(aliases: readonly ModelAlias[] = [], before: readonly ModelAlias[] = []): Promise<void> {
     const isNew = ({ model }: ModelAlias) => !before.some((each) => each.model === model);
     if (models === undefined || !aliases.some(isNew)) return;
-    const known = await models();
+    const check = await createModelCheck(models);
     for (const [index, alias] of aliases.entries()) {
       const { slug } = parseReference(alias.model) ?? { slug: alias.model };
-      if (isNew(alias)) checkModelExists(slug, ['aliases', index, 'model'], known);
+      if (isNew(alias)) check(slug, ['aliases', index, 'model']);
     }
   }
 

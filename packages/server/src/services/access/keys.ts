@@ -21,7 +21,7 @@ import { createId } from '@baobab/core/runtime/ids.ts';
 import { changeEntries } from '../audit/entries.ts';
 import { type AccountsService, checkNotDeleted, type Page, type PageRequest, readPage } from './accounts.ts';
 import { createSecret, displayPrefix, hashSecret, isPlausibleSecret } from './key-secret.ts';
-import { checkModelExists, type KnownModels } from './known-models.ts';
+import { createModelCheck, type KnownModels } from './known-models.ts';
 
 export type KeyOptions = Changes<KeyRights> & Pick<KeyRights, 'name'>;
 
@@ -136,8 +136,8 @@ export function createKeys({ accounts, keys, models, clock }: KeysDependencies):
   ): Promise<void> {
     const names = allowedModels.filter((each) => !each.includes('*') && !before.includes(each));
     if (names.length === 0 || models === undefined) return;
-    const known = await models();
-    for (const name of names) checkModelExists(name, ['allowedModels', allowedModels.indexOf(name)], known);
+    const check = await createModelCheck(models);
+    for (const name of names) check(name, ['allowedModels', allowedModels.indexOf(name)]);
   }
 
   const hasKeys = async () => (await keys.list({ limit: 1 })).length > 0;

@@ -47,6 +47,8 @@ export interface UsageReport {
 }
 
 export interface UsageService {
+  /** Throws the 400 that a report would throw. */
+  check(request: UsageRequest): void;
   /** For one account, or for all. Throws 400 for invalid requests, 422 when the report would be too large or takes too long. */
   report(accountId: string | undefined, request: UsageRequest, caller?: ReportCaller): Promise<UsageReport>;
   /** The same page by page, however large it is. */
@@ -80,6 +82,7 @@ export function createUsage({ usage, clock, maxBuckets = 10_000 }: UsageDependen
   };
 
   return {
+    check: (request) => void parse(request),
     async report(accountId, request, caller) {
       const window = parse(request);
       const limit = Math.min(request.limit ?? maxBuckets, maxBuckets);
