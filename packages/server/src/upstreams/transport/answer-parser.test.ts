@@ -8,15 +8,16 @@ function read(pieces: readonly string[], { ends = false } = {}) {
     onHead({ status, headers, keepMs }) {
       Object.assign(seen, { heads: seen.heads + 1, status, headers, keepMs });
     },
-    onBody(bytes) {
-      seen.body += bytes.toString('utf8');
+    onBody(bytes, from, to) {
+      seen.body += bytes.toString('utf8', from, to);
     },
     onEnd() {
       seen.ends += 1;
     },
   });
   parser.expect();
-  const rests = pieces.map((piece) => parser.push(Buffer.from(piece)));
+  // The buffer still has what was read before.
+  const rests = pieces.map((piece) => parser.push(Buffer.from(`${piece}\r\n\r\n0\r\n`), Buffer.byteLength(piece)));
   if (ends) parser.end();
   return { ...seen, hasRest: rests.at(-1) };
 }

@@ -44,7 +44,7 @@ export class Connection implements AnswerSink {
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#parser = new AnswerParser(this, options.parseHead);
-    this.#socket = openSocket(options, (bytes) => this.#read(bytes));
+    this.#socket = openSocket(options, (length) => this.#read(length));
     this.#connecting = setTimeout(
       () => this.destroy(coded(`no connection within ${options.connectTimeoutMs} ms`, 'ETIMEDOUT')),
       options.connectTimeoutMs,
@@ -103,8 +103,8 @@ export class Connection implements AnswerSink {
     this.#receiver?.onHead(head);
   }
 
-  onBody(bytes: Buffer): void {
-    this.#receiver?.onBody(bytes);
+  onBody(bytes: Buffer, from: number, to: number): void {
+    this.#receiver?.onBody(bytes, from, to);
   }
 
   onEnd(): void {
@@ -122,12 +122,12 @@ export class Connection implements AnswerSink {
     this.#drop(coded('the other side closed the connection', 'ECONNRESET'), this.#isUnanswered);
   }
 
-  #read(bytes: Buffer): void {
+  #read(length: number): void {
     const isBusy = this.#receiver !== undefined;
     this.#isUnanswered = false;
     let hasRest: boolean;
     try {
-      hasRest = this.#parser.push(bytes);
+      hasRest = this.#parser.push(buffer, length);
     } catch (error) {
       this.destroy(error as Error);
       return;
@@ -142,7 +142,7 @@ export class Connection implements AnswerSink {
 
 const isSecure = ({ origin }: ConnectionOptions): boolean => origin.protocol === 'https:';
 
-function openSocket(options: ConnectionOptions, read: (bytes: Buffer) => void): Socket {
+function openSocket(options: ConnectionOptions, read: (length: number) => void): Socket {
   const { origin, allowLinkLocal = false } = options;
   const host = origin.hostname.replace(/^\[|\]$/g, '');
   if (!allowLinkLocal && isLinkLocal(host)) return new Socket().destroy(new LinkLocalError(host));
@@ -157,7 +157,7 @@ function openSocket(options: ConnectionOptions, read: (bytes: Buffer) => void): 
     onread: {
       buffer,
       callback(length: number) {
-        read(buffer.subarray(0, length));
+        read(length);
         return true;
       },
     },

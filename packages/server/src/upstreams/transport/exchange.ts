@@ -38,8 +38,8 @@ export function exchange(
       text = createAnswerText(arrived, maxBytes(arrived.status));
       onHead?.();
     },
-    onBody(bytes) {
-      if (text?.add(bytes) === false) abort(tooLong(text.maxBytes));
+    onBody(bytes, from, to) {
+      if (text?.add(bytes.subarray(from, to)) === false) abort(tooLong(text.maxBytes));
     },
     onEnd() {
       isOver = true;

@@ -3,13 +3,16 @@ import { createParser, type EventSourceParser } from 'eventsource-parser';
 /** Far above any chunk of a chat answer: a line that never ends must not fill the memory. */
 const MAX_EVENT_CHARACTERS = 4 * 1024 * 1024;
 
+/** A longer part of an event goes to the parser, which does not read it again with each piece. */
+const MAX_PART_CHARACTERS = 65_536;
+
 const NONE: string[] = [];
 const FIELD = 'data: ';
 const LINE_FEED = 10;
 
-/** The data of each event, if the text is nothing but whole events with one line of data each. */
+/** The data of each event, if all of them have one line of data. */
 function plainEvents(text: string): string[] | undefined {
-  if (!text.endsWith('\n\n') || text.includes('\r')) return undefined;
+  if (text.includes('\r')) return undefined;
   const events: string[] = [];
   for (let at = 0; at < text.length; ) {
     const end = text.indexOf('\n', at);
@@ -20,19 +23,31 @@ function plainEvents(text: string): string[] | undefined {
   return events;
 }
 
-/** Most streams are plain events in whole pieces. The parser takes over at the first piece of another kind: it needs 2 KB for each stream. */
+/** Most streams are plain events. The parser takes over at the first text of another kind: it needs 2 KB for each stream. */
 export class SseReader {
   #parser: EventSourceParser | undefined;
   #events: string[] = NONE;
+  /** An event that is not complete. */
+  #part = '';
 
   /** Returns the data of every event that this text completes. */
   push(text: string): string[] {
-    return (this.#parser === undefined ? plainEvents(text) : undefined) ?? this.#parse(text);
+    if (this.#parser !== undefined) return this.#parse(text);
+    const all = this.#part + text;
+    const end = all.lastIndexOf('\n\n');
+    const whole = end === -1 ? '' : all.slice(0, end + 2);
+    const part = all.slice(whole.length);
+    const events = part.length > MAX_PART_CHARACTERS || part.includes('\r') ? undefined : plainEvents(whole);
+    this.#part = events === undefined ? '' : part;
+    return events ?? this.#parse(all);
   }
 
   /** Returns the data of a last event without its empty line. */
   end(): string[] {
-    return this.#parser === undefined ? NONE : this.#parse('\n\n');
+    if (this.#parser === undefined && this.#part === '') return NONE;
+    const part = this.#part;
+    this.#part = '';
+    return this.#parse(`${part}\n\n`);
   }
 
   #parse(text: string): string[] {

@@ -63,13 +63,13 @@ export class StreamedAnswer implements Receiver {
     this.#opening = undefined;
   }
 
-  onBody(bytes: Buffer): void {
+  onBody(bytes: Buffer, from: number, to: number): void {
     if (this.#drainedBytes !== undefined) {
-      this.#drainedBytes += bytes.length;
+      this.#drainedBytes += to - from;
       if (this.#drainedBytes > MAX_DRAINED_BYTES) this.abort();
       return;
     }
-    this.#arrived(this.#pieces.add(bytes));
+    this.#arrived(this.#pieces.add(bytes, from, to));
     if (this.#held.length < READ_AHEAD_LENGTH || this.#isPaused) return;
     this.#isPaused = true;
     this.connection?.pause();
@@ -216,11 +216,11 @@ function pieceLength(text: string): number {
 export class TextPieces {
   #decoder: StringDecoder | undefined;
 
-  add(bytes: Buffer): string {
+  add(bytes: Buffer, from = 0, to = bytes.length): string {
     // Nearly every piece of an event stream ends with a line break and so cuts nothing.
-    if (this.#decoder === undefined && (bytes.at(-1) ?? 0) < 0x80) return bytes.toString('utf8');
+    if (this.#decoder === undefined && (bytes[to - 1] ?? 0) < 0x80) return bytes.toString('utf8', from, to);
     this.#decoder ??= new StringDecoder('utf8');
-    return this.#decoder.write(bytes);
+    return this.#decoder.write(bytes.subarray(from, to));
   }
 
   /** What is left of a character that was cut off. */
