@@ -22,9 +22,12 @@ export interface EventStream {
   end(text: string): Promise<void>;
 }
 
-const KEEP_ALIVE_MS = 10_000;
+/** A comment is sent after two of these without an event: a timer that begins anew with each event costs more. */
+const QUIET_MS = 5_000;
+const QUIET_TICKS = 2;
 /** Text of one turn of the event loop that is written before the turn ends. */
 const GATHERED_LENGTH = 16_384;
+const KEEP_ALIVE = ': keep-alive\n\n';
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
@@ -38,7 +41,14 @@ const STREAM_HEADERS = {
  */
 export const openEventStream = (reply: FastifyReply): EventStream => new ReplyEvents(reply);
 
-const writeGathered = (events: ReplyEvents): void => events.writeGathered();
+/** Those that have gathered events in this turn. */
+let gathering: ReplyEvents[] = [];
+
+function writeGathered(): void {
+  const written = gathering;
+  gathering = [];
+  for (const events of written) events.writeGathered();
+}
 
 /** A class: thousands may be open, and V8 makes an object with a getter a hash table. */
 class ReplyEvents implements EventStream {
@@ -48,6 +58,7 @@ class ReplyEvents implements EventStream {
   readonly #run: IdempotentRun | undefined;
   readonly #isKept: boolean;
   readonly #keepAlive: NodeJS.Timeout;
+  #quietTicks = 0;
   #draining: Promise<void> | undefined;
   /** Written at the end of this turn: an upstream may send hundreds of events at once, and each write costs more than its event. */
   #gathered = '';
@@ -58,17 +69,17 @@ class ReplyEvents implements EventStream {
     this.#raw = raw;
     this.#run = request.idempotentRun;
     this.#isKept = keepsText(request);
-    this.#keepAlive = setInterval(() => this.#sendKeepAlive(), KEEP_ALIVE_MS);
+    this.#keepAlive = setInterval(() => this.#tick(), QUIET_MS);
     raw.on('close', () => this.stop());
   }
 
   write(text: string): void | Promise<void> {
     if (this.#raw.destroyed) throw errors.clientCancelled();
-    this.#keepAlive.refresh();
+    this.#quietTicks = 0;
     this.#keep(text);
     if (this.opened) this.#gather(text);
     else this.#send(text);
-    if (!this.#raw.writableNeedDrain) return;
+    if (!this.#isFull) return;
     // Several choices may wait for the same client.
     this.#draining ??= this.#drained();
     return this.#draining;
@@ -107,13 +118,29 @@ class ReplyEvents implements EventStream {
   }
 
   #gather(text: string): void {
-    if (this.#gathered === '') process.nextTick(writeGathered, this);
+    if (this.#gathered === '' && gathering.push(this) === 1) setImmediate(writeGathered);
     this.#gathered += text;
     if (this.#gathered.length >= GATHERED_LENGTH) this.writeGathered();
   }
 
   writeGathered(): void {
-    if (this.#gathered !== '' && !this.#raw.destroyed) this.#raw.write(this.#release());
+    if (this.#gathered !== '' && !this.#raw.destroyed) this.#writeChunk(this.#release());
+  }
+
+  /**
+   * One piece for the socket. Node writes the size of a chunk, the chunk and two line ends one by one, which costs more than all else that is
+   * done for an event.
+   */
+  #writeChunk(text: string): void {
+    const { socket, chunkedEncoding } = this.#raw;
+    // Without a socket, answers to earlier requests on its connection come first.
+    if (socket === null || !chunkedEncoding) this.#raw.write(text);
+    else socket.write(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
+  }
+
+  /** The client reads slowly. */
+  get #isFull(): boolean {
+    return this.#raw.writableNeedDrain || this.#raw.socket?.writableNeedDrain === true;
   }
 
   #release(): string {
@@ -124,10 +151,6 @@ class ReplyEvents implements EventStream {
 
   #send(text: string): void {
     const raw = this.#raw;
-    if (this.opened) {
-      raw.write(text);
-      return;
-    }
     this.#open();
     // Node keeps the head until the answer ends, as a tree of its pieces unless it was written by itself.
     raw.socket?.cork();
@@ -141,17 +164,22 @@ class ReplyEvents implements EventStream {
     if (this.#isKept) addToAnswer(this.#reply.request, STREAM_HEADERS['content-type'], text);
   }
 
-  #sendKeepAlive(): void {
-    if (!this.#raw.destroyed && !this.#raw.writableNeedDrain) this.#send(': keep-alive\n\n');
+  #tick(): void {
+    this.#quietTicks += 1;
+    if (this.#quietTicks < QUIET_TICKS || this.#raw.destroyed || this.#isFull) return;
+    this.#quietTicks = 0;
+    if (this.opened) this.#writeChunk(KEEP_ALIVE);
+    else this.#send(KEEP_ALIVE);
   }
 
   async #drained(): Promise<void> {
     const raw = this.#raw;
+    const { socket } = raw;
     const closed = new AbortController();
     const onClose = () => closed.abort();
     raw.once('close', onClose);
     try {
-      await once(raw, 'drain', { signal: closed.signal });
+      await once(socket?.writableNeedDrain ? socket : raw, 'drain', { signal: closed.signal });
     } catch {
       throw errors.clientCancelled();
     } finally {
