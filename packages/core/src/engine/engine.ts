@@ -315,6 +315,8 @@ export type ChatEvent = { tokenIds?: readonly number[] } & (
 export interface GenerationSink {
   /** The next event waits for the returned promise. What it throws stops the generation. */
   deliver(event: ChatEvent): void | Promise<void>;
+  /** The same for a text that an engine has as JSON, so that it is neither parsed nor written anew. Undefined: only events are taken. */
+  deliverJson?: ((text: string) => void | Promise<void>) | undefined;
   /**
    * What was used so far. The last report before `generate` settles counts, also when it fails; without one, nothing was used.
    * `servedRegion`: set by engines that run in another region than the service.

@@ -20,6 +20,9 @@ import type { InferenceSession } from './session.ts';
  */
 export type ChatSink = (choice: number, event: ChatEvent, used: TokenUsage) => void | 'withheld' | Promise<void>;
 
+/** The same for a text as JSON, in the form that the client gets. */
+export type ChatJsonSink = (choice: number, text: string) => void | Promise<void>;
+
 /** Answers whose length is open are reserved in steps of so many tokens: seconds of work for most engines. */
 export const STEP_TOKENS = 512;
 
@@ -53,6 +56,8 @@ interface RunOptions {
   /** Answers to each of them. */
   choices: number;
   sink: ChatSink;
+  /** Undefined: the sink takes events only. */
+  jsonSink: ChatJsonSink | undefined;
   /** Tokens that all choices together cannot pass. */
   most: number;
 }
@@ -62,6 +67,7 @@ class BudgetUsedUp extends Error {}
 
 class Choice implements GenerationSink {
   readonly deliver: GenerationSink['deliver'];
+  readonly deliverJson: GenerationSink['deliverJson'];
   usage: TokenUsage = NO_USAGE;
   /** As of the last event that the budgets could pay. */
   paid: TokenUsage = NO_USAGE;
@@ -69,8 +75,9 @@ class Choice implements GenerationSink {
   servedRegion: string | undefined;
   #isCut = false;
 
-  constructor(deliver: GenerationSink['deliver']) {
+  constructor({ deliver, deliverJson }: Pick<GenerationSink, 'deliver' | 'deliverJson'>) {
     this.deliver = deliver;
+    this.deliverJson = deliverJson;
   }
 
   /** What is written beyond what is paid does not count. */
@@ -100,11 +107,15 @@ class Spending {
   /** No promise while a step lasts. */
   mayTake(event: ChatEvent, choices: readonly Choice[]): boolean | Promise<boolean> {
     if (event.type === 'start' || event.type === 'end') return true;
+    return this.mayTakeText(event.type === 'tool-call-delta' ? event.argumentsDelta : event.text, choices);
+  }
+
+  mayTakeText(text: string, choices: readonly Choice[]): boolean | Promise<boolean> {
     let counted = 0;
     for (const { usage } of choices) counted += usage.completionTokens;
     if (this.#countsAreTrue) return this.#steps.mayUse(counted);
     this.#events += 1;
-    this.#quarters += tokenQuarters(event.type === 'tool-call-delta' ? event.argumentsDelta : event.text);
+    this.#quarters += tokenQuarters(text);
     return this.#steps.mayUse(Math.max(counted, this.#events, Math.ceil(this.#quarters / QUARTERS_PER_TOKEN)));
   }
 }
@@ -203,7 +214,10 @@ export class ChatRun {
   #pump(choice: number, request: ChatRequest, context: CallContext): Promise<void> {
     const { reservation } = this.#session;
     if (reservation !== undefined) return this.#pumpPaid(choice, request, context, reservation);
-    const own = new Choice((event) => this.#take(choice, request, event, own.usage));
+    const own = new Choice({
+      deliver: (event) => this.#take(choice, request, event, own.usage),
+      deliverJson: this.#options.jsonSink && ((text) => this.#takeJson(choice, text)),
+    });
     this.#choices.push(own);
     return this.#chat.generate(request, context, own);
   }
@@ -217,19 +231,30 @@ export class ChatRun {
       own.isStopped = true;
       throw new BudgetUsedUp();
     };
-    const pay = (event: ChatEvent): void | Promise<void> => {
+    const pay = (give: () => void | Promise<void>): void | Promise<void> => {
       own.paid = own.usage;
-      return take(event);
+      return give();
     };
-    const own = new Choice((event) => {
-      if (event.type === 'start' && this.#session.countsAreTrue) {
-        const reserved = this.#reservePrompt(reservation);
-        return reserved === undefined ? pay(event) : reserved.then(() => pay(event));
-      }
-      const may = this.#spending?.mayTake(event, this.#choices) ?? true;
-      if (may === true) return pay(event);
+    const payIf = (may: boolean | Promise<boolean>, give: () => void | Promise<void>): void | Promise<void> => {
+      if (may === true) return pay(give);
       if (may === false) return stop();
-      return may.then((isPaid) => (isPaid ? pay(event) : stop()));
+      return may.then((isPaid) => (isPaid ? pay(give) : stop()));
+    };
+    const own = new Choice({
+      deliver: (event) => {
+        const give = () => take(event);
+        if (event.type === 'start' && this.#session.countsAreTrue) {
+          const reserved = this.#reservePrompt(reservation);
+          return reserved === undefined ? pay(give) : reserved.then(() => pay(give));
+        }
+        return payIf(this.#spending?.mayTake(event, this.#choices) ?? true, give);
+      },
+      deliverJson:
+        this.#options.jsonSink &&
+        ((text) =>
+          payIf(this.#spending?.mayTakeText(JSON.parse(text), this.#choices) ?? true, () =>
+            this.#takeJson(choice, text),
+          )),
     });
     this.#choices.push(own);
     try {
@@ -257,6 +282,14 @@ export class ChatRun {
     if (event.type === 'start') return sent;
     if (sent instanceof Promise) return sent.then(() => this.#delivered(wholeAnswer));
     this.#delivered(wholeAnswer);
+  }
+
+  /** Only what is streamed is taken as JSON. */
+  #takeJson(choice: number, text: string): void | Promise<void> {
+    this.#session.noteFirstToken();
+    const sent = this.#options.jsonSink?.(choice, text);
+    if (sent instanceof Promise) return sent.then(() => this.#delivered(false));
+    this.#delivered(false);
   }
 
   #delivered(wholeAnswer: boolean | undefined): void {

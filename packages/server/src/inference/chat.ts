@@ -18,7 +18,7 @@ import {
   withDocuments,
   withImages,
 } from './chat-prompt.ts';
-import { ChatRun, type ChatSink, STEP_TOKENS } from './chat-run.ts';
+import { type ChatJsonSink, ChatRun, type ChatSink, STEP_TOKENS } from './chat-run.ts';
 import type { DocumentsService } from './inputs/documents.ts';
 import { type CheckedImage, checkVision, type ImagesService, type LoadedImages } from './inputs/images.ts';
 import type { BilledWork, Bounds, InferenceService } from './pipeline.ts';
@@ -31,6 +31,8 @@ export type SendText = (text: string) => void | Promise<void>;
 export interface AnswerWriter<Answer> {
   /** The text of the stream for an event of a choice. Empty: the client gets nothing of it. */
   take(choice: number, event: ChatEvent, used?: TokenUsage): string;
+  /** The same for a text as JSON that came without anything else. Undefined: the answer is written from events only. */
+  takeJson?(choice: number, text: string): string;
   /** Fills in the usage. Returns the end of the stream. */
   end(usage: TokenUsage): string;
   /** The end of a stream that has failed. */
@@ -47,7 +49,12 @@ export interface ChatService {
   /** Sends the text of every event as it is written. Resolves with the last text, when the usage is durable. */
   stream(call: InferenceCall, command: ChatCommand, writer: AnswerWriter<unknown>, send: SendText): Promise<string>;
   /** What `answer` and `stream` are made of. Resolves with the usage when every choice has ended and the usage is durable. */
-  generate(call: InferenceCall, command: ChatCommand, sink: ChatSink): Promise<TokenUsage>;
+  generate(
+    call: InferenceCall,
+    command: ChatCommand,
+    sink: ChatSink,
+    jsonSink?: ChatJsonSink | undefined,
+  ): Promise<TokenUsage>;
   /** The tokens of the prompt with the model's own tokenizer and template. Takes part in the request limits and costs nothing. */
   countTokens(call: InferenceCall, command: ChatCommand): Promise<number>;
 }
@@ -179,11 +186,19 @@ abstract class ChatPrompt<Result> implements BilledWork<Result> {
 
 class Generation extends ChatPrompt<TokenUsage> {
   readonly #sink: ChatSink;
+  readonly #jsonSink: ChatJsonSink | undefined;
   #most = 0;
 
-  constructor(readers: PromptReaders, call: InferenceCall, command: ChatCommand, sink: ChatSink) {
+  constructor(
+    readers: PromptReaders,
+    call: InferenceCall,
+    command: ChatCommand,
+    sink: ChatSink,
+    jsonSink: ChatJsonSink | undefined,
+  ) {
     super(readers, call, command);
     this.#sink = sink;
+    this.#jsonSink = jsonSink;
   }
 
   protected fitted(entry: ModelEntry, sent: ChatCommand): ChatCommand {
@@ -228,7 +243,14 @@ class Generation extends ChatPrompt<TokenUsage> {
 
   run(session: InferenceSession): Promise<TokenUsage> {
     const { choices } = this.command;
-    const options = { call: this.call, sink: this.#sink, requests: this.requests(), choices, most: this.#most };
+    const options = {
+      call: this.call,
+      sink: this.#sink,
+      jsonSink: this.#jsonSink,
+      requests: this.requests(),
+      choices,
+      most: this.#most,
+    };
     return new ChatRun(session, options).run();
   }
 }
@@ -267,7 +289,11 @@ export function createChat({ inference, ...readers }: ChatDependencies): ChatSer
         const text = writer.take(...taken);
         return text === '' ? 'withheld' : send(text);
       };
-      return service.generate(call, command, write).then((usage) => writer.end(usage));
+      const takesJson = writer.takeJson !== undefined && command.request.countsEach !== true;
+      const writeJson: ChatJsonSink = (...taken) => send(writer.takeJson?.(...taken) ?? '');
+      return service
+        .generate(call, command, write, takesJson ? writeJson : undefined)
+        .then((usage) => writer.end(usage));
     },
 
     check(caller, command) {
@@ -280,7 +306,8 @@ export function createChat({ inference, ...readers }: ChatDependencies): ChatSer
       }
     },
 
-    generate: (call, command, sink) => inference.run(call, new Generation(readers, call, command, sink)),
+    generate: (call, command, sink, jsonSink) =>
+      inference.run(call, new Generation(readers, call, command, sink, jsonSink)),
     countTokens: (call, command) => inference.run(call, new PromptCount(readers, call, command)),
   };
   return service;

@@ -1,6 +1,7 @@
 import type { ChatEvent, ChatRequest, TokenLogprob } from '@baobab/core/engine/engine.ts';
 import { createWholeCall, type WholeCall } from '@baobab/core/engine/written-calls.ts';
 import { createSecretScrubber, HIDDEN, secretForms } from '@baobab/core/runtime/secret-scrubber.ts';
+import type { AnswerPiece } from './answer.ts';
 import { newCallId } from './tool-calls.ts';
 
 /** What of an upstream's events the client gets: without credentials, and with the call that a text is. Most answers pass as they are. */
@@ -26,10 +27,19 @@ export class AnswerFilter {
     return this.#written?.isCall === true;
   }
 
-  push(events: readonly ChatEvent[]): readonly ChatEvent[] {
+  push(pieces: readonly AnswerPiece[]): readonly AnswerPiece[] {
+    if (this.#passes(pieces)) return pieces;
+    const events = pieces.map(eventOf);
     const seen = this.#scrubber?.push(events) ?? events;
     if (this.#keepsText) this.wholeText += textOf(seen);
     return this.#written?.push(seen) ?? seen;
+  }
+
+  /** Whether nothing of them would be changed, held back or kept. */
+  #passes(pieces: readonly AnswerPiece[]): boolean {
+    if (this.#keepsText || this.#written?.isDecided === false) return false;
+    const scrubber = this.#scrubber;
+    return scrubber === undefined || pieces.every((piece) => typeof piece === 'string' && scrubber.passes(piece));
   }
 
   /** What was held back until the end. */
@@ -44,6 +54,9 @@ export class AnswerFilter {
   }
 }
 
+const eventOf = (piece: AnswerPiece): ChatEvent =>
+  typeof piece === 'string' ? { type: 'text-delta', text: JSON.parse(piece) } : piece;
+
 const textOf = (events: readonly ChatEvent[]): string =>
   events.map((event) => (event.type === 'text-delta' ? event.text : '')).join('');
 
@@ -56,6 +69,8 @@ interface WrittenCall {
   /** The held text, for an answer that broke off. */
   release(): ChatEvent[];
   readonly isCall: boolean;
+  /** All else passes. */
+  readonly isDecided: boolean;
   /**
    * A call has to be made, it is complete, and only white space follows. llama-server keeps some models from ending such an answer, so
    * they write empty lines up to the limit.
@@ -100,6 +115,9 @@ function createWrittenCall({ prompt, tools = [], toolChoice, format }: ChatReque
 
   return {
     push: (events) => (decided ? [...events] : events.flatMap(pushOne)),
+    get isDecided() {
+      return decided;
+    },
     end() {
       if (decided || call === undefined) return release();
       isCall = true;
@@ -121,6 +139,8 @@ function createWrittenCall({ prompt, tools = [], toolChoice, format }: ChatReque
 
 /** Hides secrets in the events of one answer, also where one is spread over several events. */
 interface EventScrubber {
+  /** Whether this text, as JSON, would pass as it is. */
+  passes(json: string): boolean;
   push(events: readonly ChatEvent[]): ChatEvent[];
   /** The events of text that was held back. */
   end(): ChatEvent[];
@@ -191,11 +211,17 @@ function createEventScrubber(secrets: readonly string[]): EventScrubber {
     }
   };
 
-  return { push: (events) => events.flatMap(pushOne), end: () => flush() };
+  return {
+    passes: (json) => kind === 'text' && !json.includes('\\') && stream.passes(json.slice(1, -1)),
+    push: (events) => events.flatMap(pushOne),
+    end: () => flush(),
+  };
 }
 
 /** Hides secrets in a text that arrives in pieces, also where one is spread over several of them. */
 interface StreamScrubber {
+  /** Whether `push` would return just this text, and hold nothing back. */
+  passes(text: string): boolean;
   /** Returns what can be passed on. Holds back an end that may be the beginning of a secret. */
   push(text: string): string;
   /** Returns what was held back. */
@@ -233,6 +259,7 @@ export function createStreamScrubber(secrets: Iterable<string | undefined>): Str
   };
 
   return {
+    passes: (text) => held === '' && !forms.some((form) => text.includes(form)) && heldFrom(text) === text.length,
     push(text) {
       const clean = withoutSecrets(held + text);
       const from = heldFrom(clean);

@@ -2,9 +2,13 @@ import type { ChatEvent, TokenLogprob, TokenUsage } from '@baobab/core/engine/en
 import { createInnerText, type InnerText } from '@baobab/core/runtime/inner-text.ts';
 import { countOf } from '../answer-fields.ts';
 import { billedTokensAtLeast } from '../token-counts.ts';
+import { type ChunkFacts, type Counts, NO_COUNTS, type PlainChunks } from './plain-chunks.ts';
 import { ToolCalls, type WireToolCall } from './tool-calls.ts';
 
 type EndReason = Extract<ChatEvent, { type: 'end' }>['reason'];
+
+/** An event, or a text as JSON if nothing else came with it. */
+export type AnswerPiece = ChatEvent | string;
 
 /** The fields we read of a chat or completion answer, streamed or whole. */
 interface WireChunk {
@@ -83,6 +87,8 @@ export class ChatChunks {
   promptTokenIds: readonly number[] | undefined;
   tokenIds: readonly number[] = NO_TOKENS;
   done = false;
+  /** Where chunks that say nothing but a text may pass as they are. */
+  plain: PlainChunks | undefined;
   readonly #mostCompletionTokens: number;
   /** Characters of the answer so far. */
   #received = 0;
@@ -96,18 +102,28 @@ export class ChatChunks {
     this.#mostCompletionTokens = mostCompletionTokens;
   }
 
-  /** Adds the events of one chunk to `out`. Returns the chunk instead if it reports a failure. */
-  read(payload: string, out: ChatEvent[]): unknown {
+  /** Adds what one chunk says to `out`. Returns the chunk instead if it reports a failure. */
+  read(payload: string, out: AnswerPiece[]): unknown {
     if (payload === '[DONE]') {
       this.done = true;
       return undefined;
     }
     this.#received += payload.length;
-    return this.#readChunk(JSON.parse(payload), out);
+    const { plain } = this;
+    if (plain?.find(payload)) {
+      this.#count(plain.counts);
+      if (!this.#completionIsCounted) this.usage.completionTokens += 1;
+      out.push(plain.json);
+      return undefined;
+    }
+    const chunk: WireChunk = JSON.parse(payload);
+    const reported = this.#readChunk(chunk, out);
+    if (reported === undefined) plain?.learn(payload, factsOf(chunk), factsIn);
+    return reported;
   }
 
   /** The same for an answer that is one piece of JSON of so many characters. */
-  readWhole(answer: unknown, characters: number, out: ChatEvent[]): unknown {
+  readWhole(answer: unknown, characters: number, out: AnswerPiece[]): unknown {
     this.#received += characters;
     const before = out.length;
     const reported = this.#readChunk((answer ?? {}) as WireChunk, out);
@@ -118,9 +134,9 @@ export class ChatChunks {
     return reported;
   }
 
-  #readChunk(chunk: WireChunk, out: ChatEvent[]): unknown {
+  #readChunk(chunk: WireChunk, out: AnswerPiece[]): unknown {
     if (chunk.error) return chunk;
-    this.#readUsage(chunk);
+    this.#count(countsOf(chunk));
     const choice = chunk.choices?.[0];
     if (choice === undefined) return undefined;
     // vLLM and Ollama report a failed generation in the finish reason instead of in an error.
@@ -135,20 +151,10 @@ export class ChatChunks {
     return undefined;
   }
 
-  #readUsage({ usage: reported, timings }: WireChunk): void {
-    if (reported) {
-      const thoughts = countOf(reported.completion_tokens_details?.reasoning_tokens) ?? 0;
-      this.#setPrompt(countOf(reported.prompt_tokens));
-      this.#setCompletion(countOf(reported.completion_tokens), thoughts > 0);
-      this.#setCached(countOf(reported.prompt_tokens_details?.cached_tokens ?? reported.cache_read_tokens));
-      return;
-    }
-    const evaluated = countOf(timings?.prompt_n);
-    if (evaluated === undefined) return;
-    const cached = countOf(timings?.cache_n) ?? 0;
-    this.#setPrompt(evaluated + cached);
+  #count({ prompt, completion, cached, hasHiddenThoughts }: Counts): void {
+    this.#setPrompt(prompt);
+    this.#setCompletion(countOf(completion), hasHiddenThoughts);
     this.#setCached(cached);
-    this.#setCompletion(countOf(timings?.predicted_n));
   }
 
   setPromptTokens(tokens: number): void {
@@ -161,8 +167,8 @@ export class ChatChunks {
     this.promptIsCounted = true;
   }
 
-  /** A token of the answer is a byte at least. Some upstreams keep the thoughts to themselves. */
-  #setCompletion(tokens: number | undefined, hasHiddenThoughts = false): void {
+  /** A token of the answer is a byte at least. */
+  #setCompletion(tokens: number | undefined, hasHiddenThoughts: boolean): void {
     if (tokens === undefined) return;
     const received = hasHiddenThoughts ? Number.POSITIVE_INFINITY : this.#received * MOST_CHARACTER_BYTES;
     this.usage.completionTokens = this.#possible(tokens, Math.min(this.#mostCompletionTokens, received));
@@ -181,7 +187,7 @@ export class ChatChunks {
     this.cachedIsCounted = true;
   }
 
-  #readChoice(choice: WireChoice, out: ChatEvent[]): void {
+  #readChoice(choice: WireChoice, out: AnswerPiece[]): void {
     const before = out.length;
     const delta = choice.delta ?? choice.message;
     const reasoning = delta?.reasoning ?? delta?.reasoning_content;
@@ -207,10 +213,10 @@ export class ChatChunks {
   }
 
   /** With the first event of the chunk, or of a later one if it has none. */
-  #tellTokens(ids: readonly number[], before: number, out: ChatEvent[]): void {
+  #tellTokens(ids: readonly number[], before: number, out: AnswerPiece[]): void {
     this.tokenIds = [...this.tokenIds, ...ids];
     const first = out[before];
-    if (first === undefined) return;
+    if (typeof first !== 'object') return;
     out[before] = { ...first, tokenIds: this.tokenIds };
     this.tokenIds = NO_TOKENS;
   }
@@ -221,8 +227,45 @@ export class ChatChunks {
   }
 }
 
-function estimateEvents(events: readonly ChatEvent[]): number {
-  const texts = events.map((event) => {
+/** What the upstream itself has counted. */
+function countsOf({ usage: reported, timings }: WireChunk): Counts {
+  if (reported) {
+    return {
+      prompt: countOf(reported.prompt_tokens),
+      completion: countOf(reported.completion_tokens),
+      cached: countOf(reported.prompt_tokens_details?.cached_tokens ?? reported.cache_read_tokens),
+      hasHiddenThoughts: (countOf(reported.completion_tokens_details?.reasoning_tokens) ?? 0) > 0,
+    };
+  }
+  const evaluated = countOf(timings?.prompt_n);
+  if (evaluated === undefined) return NO_COUNTS;
+  const cached = countOf(timings?.cache_n) ?? 0;
+  const completion = countOf(timings?.predicted_n);
+  return { prompt: evaluated + cached, completion, cached, hasHiddenThoughts: false };
+}
+
+function factsOf(chunk: WireChunk): ChunkFacts {
+  const choice = chunk.choices?.[0];
+  const delta = choice?.delta ?? choice?.message;
+  const text = delta?.content ?? choice?.text;
+  const saysMore =
+    chunk.error ||
+    chunk.prompt_token_ids ||
+    choice?.prompt_token_ids ||
+    choice?.token_ids ||
+    choice?.logprobs ||
+    choice?.finish_reason ||
+    typeof choice?.stop_reason === 'string' ||
+    (delta?.reasoning ?? delta?.reasoning_content) ||
+    (delta?.tool_calls && delta.tool_calls.length !== 0);
+  return { text: saysMore || typeof text !== 'string' ? undefined : text, counts: countsOf(chunk) };
+}
+
+const factsIn = (payload: string): ChunkFacts => factsOf(JSON.parse(payload));
+
+function estimateEvents(pieces: readonly AnswerPiece[]): number {
+  const texts = pieces.map((event) => {
+    if (typeof event === 'string') return event;
     if (event.type === 'text-delta' || event.type === 'reasoning-delta') return event.text;
     return event.type === 'tool-call-delta' ? `${event.name ?? ''}${event.argumentsDelta}` : '';
   });

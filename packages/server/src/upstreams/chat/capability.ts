@@ -2,7 +2,6 @@ import { MOST_TEMPLATE_TOKENS } from '@baobab/core/domain/text-size.ts';
 import type {
   CallContext,
   ChatCapability,
-  ChatEvent,
   ChatRequest,
   GenerationSink,
   TokenUsage,
@@ -15,8 +14,9 @@ import { type CachedTokensEstimate, prefixKey } from '../routing/prefixes.ts';
 import type { Route } from '../routing/router.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { billedPromptTokensAtLeast, countPrompt, withRoomLeft } from '../token-counts.ts';
-import { ChatChunks } from './answer.ts';
+import { type AnswerPiece, ChatChunks } from './answer.ts';
 import { AnswerFilter } from './answer-filter.ts';
+import { PlainChunks } from './plain-chunks.ts';
 import { chatBody, isStreamed } from './request.ts';
 import { type ChatReader, StreamReader, WholeReader } from './stream.ts';
 
@@ -28,7 +28,7 @@ export const createRemoteChat = (route: Route): ChatCapability => ({
 
 interface Opened {
   reader: ChatReader;
-  first: readonly ChatEvent[];
+  first: readonly AnswerPiece[];
 }
 
 /** A class: thousands of streams may be open. */
@@ -37,6 +37,7 @@ class RoutedGeneration {
   readonly #request: ChatRequest;
   readonly #context: CallContext;
   readonly #estimatedPromptTokens: number;
+  #takesJson = false;
   #chunks: ChatChunks | undefined;
   #region: string | undefined;
   #estimateCached: CachedTokensEstimate | undefined;
@@ -50,6 +51,7 @@ class RoutedGeneration {
 
   async run(sink: GenerationSink): Promise<void> {
     const request = this.#request;
+    this.#takesJson = sink.deliverJson !== undefined;
     let opened: [Opened, UpstreamCall];
     try {
       const key = () => prefixKey(this.#context.accountId, request);
@@ -61,9 +63,9 @@ class RoutedGeneration {
     const [{ reader, first }, call] = opened;
     const { usage } = reader.chunks;
     const filter = new AnswerFilter(request, call.upstream.credentials);
-    const hand = (events: readonly ChatEvent[]): boolean | Promise<boolean> => {
+    const hand = (pieces: readonly AnswerPiece[]): boolean | Promise<boolean> => {
       if (request.countsEach) sink.used(this.#usage(), this.#region);
-      const handed = handEach(filter.push(events), sink);
+      const handed = handEach(filter.push(pieces), sink);
       return handed instanceof Promise ? handed.then(() => filter.wantsMore) : filter.wantsMore;
     };
     let failure: UpstreamFailure | undefined;
@@ -130,6 +132,7 @@ class RoutedGeneration {
       promptTokens: this.#estimatedPromptTokens,
       mostCompletionTokens: request.maxTokens ?? this.#route.contextLength,
     });
+    if (this.#takesJson) chunks.plain = new PlainChunks();
     const { learned, prefixes } = call.upstream;
     this.#estimateCached = learned.reportsCachedTokens ? prefixes?.estimator(accountId, request) : undefined;
     let reader: ChatReader | undefined;
@@ -227,14 +230,17 @@ export function longestAnswer({ logprobs }: Pick<ChatRequest, 'logprobs'>, conte
 const fieldOf = ({ prompt }: ChatRequest): FieldPath => ['messages' in prompt ? 'messages' : 'prompt'];
 
 /** Without a promise while the sink returns none. */
-function handEach(events: readonly ChatEvent[], sink: GenerationSink): void | Promise<void> {
-  for (let index = 0; index < events.length; index += 1) {
-    const taken = sink.deliver(events[index] as ChatEvent);
-    if (taken instanceof Promise) return handRest(taken, events.slice(index + 1), sink);
+function handEach(pieces: readonly AnswerPiece[], sink: GenerationSink): void | Promise<void> {
+  for (let index = 0; index < pieces.length; index += 1) {
+    const taken = handOne(pieces[index] as AnswerPiece, sink);
+    if (taken instanceof Promise) return handRest(taken, pieces.slice(index + 1), sink);
   }
 }
 
-async function handRest(taken: Promise<void>, rest: readonly ChatEvent[], sink: GenerationSink): Promise<void> {
+async function handRest(taken: Promise<void>, rest: readonly AnswerPiece[], sink: GenerationSink): Promise<void> {
   await taken;
-  for (const event of rest) await sink.deliver(event);
+  for (const piece of rest) await handOne(piece, sink);
 }
+
+const handOne = (piece: AnswerPiece, sink: GenerationSink): void | Promise<void> =>
+  typeof piece === 'string' ? sink.deliverJson?.(piece) : sink.deliver(piece);

@@ -1,10 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ChatEvent } from '@baobab/core/engine/engine.ts';
 import { turnShares } from '@baobab/core/runtime/turn-shares.ts';
 import { expect, it } from 'vitest';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
 import type { StreamedAnswer } from '../transport/stream.ts';
-import { ChatChunks } from './answer.ts';
+import { type AnswerPiece, ChatChunks } from './answer.ts';
 import { StreamReader } from './stream.ts';
 
 const piece = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
@@ -27,8 +26,8 @@ it('passes on what an upstream sends when its account has its share of the event
     chunks: new ChatChunks({ promptTokens: 1, mostCompletionTokens: 10 }),
   });
   const texts: string[] = [];
-  const take = (events: readonly ChatEvent[]) => {
-    for (const event of events) if (event.type === 'text-delta') texts.push(event.text);
+  const take = (pieces: readonly AnswerPiece[]) => {
+    for (const piece of pieces) if (typeof piece !== 'string' && piece.type === 'text-delta') texts.push(piece.text);
     return true;
   };
 

@@ -1,23 +1,22 @@
-import type { ChatEvent } from '@baobab/core/engine/engine.ts';
 import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import { type TurnShare, turnShares } from '@baobab/core/runtime/turn-shares.ts';
 import type { JsonAnswer } from '../dialects/dialect.ts';
 import type { UpstreamCall } from '../routing/upstream-call.ts';
 import { SseReader } from '../transport/sse.ts';
 import type { StreamedAnswer } from '../transport/stream.ts';
-import type { ChatChunks } from './answer.ts';
+import type { AnswerPiece, ChatChunks } from './answer.ts';
 
 export interface ChatReader {
   readonly chunks: ChatChunks;
-  /** The first events, as soon as there are any: until then another upstream may take over. None: the answer has ended. */
-  first(): Promise<readonly ChatEvent[]>;
+  /** The first pieces, as soon as there are any: until then another upstream may take over. None: the answer has ended. */
+  first(): Promise<readonly AnswerPiece[]>;
   /** Hands over all others as they arrive, until `take` returns false. The next ones wait for the promise of `take`. */
-  deliver(take: TakeEvents): Promise<void>;
+  deliver(take: TakePieces): Promise<void>;
   /** Keeps the connection after a whole answer, otherwise closes it. */
   close(): void;
 }
 
-type TakeEvents = (events: readonly ChatEvent[]) => boolean | Promise<boolean>;
+type TakePieces = (pieces: readonly AnswerPiece[]) => boolean | Promise<boolean>;
 
 /** For an answer that is one piece of JSON. */
 const MAX_ANSWER_LENGTH = 16 * 1024 * 1024;
@@ -32,7 +31,7 @@ export interface ChatReaderOptions {
 /** An answer that arrived in one piece. */
 export class WholeReader implements ChatReader {
   readonly chunks: ChatChunks;
-  readonly #events: ChatEvent[] = [];
+  readonly #events: AnswerPiece[] = [];
 
   constructor({ json, characters }: JsonAnswer, { call, field, chunks }: Omit<ChatReaderOptions, 'share'>) {
     this.chunks = chunks;
@@ -41,7 +40,7 @@ export class WholeReader implements ChatReader {
     if (chunks.reason === undefined) throw call.malformed('the answer has no choice that ended');
   }
 
-  async first(): Promise<readonly ChatEvent[]> {
+  async first(): Promise<readonly AnswerPiece[]> {
     return this.#events;
   }
 
@@ -76,15 +75,15 @@ export class StreamReader implements ChatReader {
     this.#source = this.#isWhole ? wholeBody() : new SseReader();
   }
 
-  async first(): Promise<readonly ChatEvent[]> {
-    const events = await this.#next();
+  async first(): Promise<readonly AnswerPiece[]> {
+    const pieces = await this.#next();
     this.#hasBegun = true;
-    if (events.length === 0) this.#checkEnd();
-    return events;
+    if (pieces.length === 0) this.#checkEnd();
+    return pieces;
   }
 
   // Not an async function: its frame would stay in memory as long as the stream is open.
-  deliver(take: TakeEvents): Promise<void> {
+  deliver(take: TakePieces): Promise<void> {
     let isWanted = true;
     const mayContinue = (more: boolean): boolean => {
       isWanted = more;
@@ -92,8 +91,8 @@ export class StreamReader implements ChatReader {
     };
     // Runs for every token, in the same turn of the event loop as the read of the socket.
     const takeText = (text: string): boolean | Promise<boolean> => {
-      const events = this.#eventsOf(text);
-      const more = events.length === 0 || take(events);
+      const pieces = this.#piecesOf(text);
+      const more = pieces.length === 0 || take(pieces);
       return more instanceof Promise ? more.then(mayContinue) : mayContinue(more);
     };
     const delivered = this.#hasMore
@@ -113,9 +112,9 @@ export class StreamReader implements ChatReader {
   }
 
   /** What came at the end without a line break behind it, or the reason why the answer broke off. */
-  async #finish(take: TakeEvents): Promise<void> {
-    const events = await this.#next();
-    if (events.length === 0 || (await take(events))) this.#checkEnd();
+  async #finish(take: TakePieces): Promise<void> {
+    const pieces = await this.#next();
+    if (pieces.length === 0 || (await take(pieces))) this.#checkEnd();
   }
 
   #checkEnd(): void {
@@ -124,9 +123,9 @@ export class StreamReader implements ChatReader {
   }
 
   /** None: at the end. */
-  async #next(): Promise<readonly ChatEvent[]> {
-    let events: readonly ChatEvent[] = [];
-    while (events.length === 0 && this.#hasMore) {
+  async #next(): Promise<readonly AnswerPiece[]> {
+    let pieces: readonly AnswerPiece[] = [];
+    while (pieces.length === 0 && this.#hasMore) {
       let text: string | undefined;
       try {
         const next = this.#answer.read();
@@ -134,13 +133,13 @@ export class StreamReader implements ChatReader {
       } catch (error) {
         throw this.#call.failureOf(error);
       }
-      events = await turnShares.run(this.#share, () => this.#eventsOf(text));
+      pieces = await turnShares.run(this.#share, () => this.#piecesOf(text));
     }
-    return events;
+    return pieces;
   }
 
-  #eventsOf(text: string | undefined): readonly ChatEvent[] {
-    const out: ChatEvent[] = [];
+  #piecesOf(text: string | undefined): readonly AnswerPiece[] {
+    const out: AnswerPiece[] = [];
     try {
       this.#take(text, out);
     } catch (error) {
@@ -150,17 +149,17 @@ export class StreamReader implements ChatReader {
   }
 
   /**
-   * Throws at once if no events came before the failure, or if they are the first and another upstream can write the whole answer. What
+   * Throws at once if nothing came before the failure, or if they are the first and another upstream can write the whole answer. What
    * cannot be parsed is not asked for again.
    */
-  #failAfter(out: readonly ChatEvent[], error: unknown): void {
+  #failAfter(out: readonly AnswerPiece[], error: unknown): void {
     const failure = this.#call.failureOf(error);
     if (out.length === 0 || (!this.#hasBegun && failure.kind !== 'unparsed')) throw failure;
     this.#failure = failure;
   }
 
-  /** Adds the events that this text completes. */
-  #take(text: string | undefined, out: ChatEvent[]): void {
+  /** Adds what this text completes. */
+  #take(text: string | undefined, out: AnswerPiece[]): void {
     this.#call.answerBegan();
     this.#atEnd = text === undefined;
     for (const payload of text === undefined ? this.#source.end() : this.#source.push(text)) {
@@ -169,7 +168,7 @@ export class StreamReader implements ChatReader {
     }
   }
 
-  #parse(payload: string, out: ChatEvent[]): unknown {
+  #parse(payload: string, out: AnswerPiece[]): unknown {
     try {
       return this.#isWhole
         ? this.chunks.readWhole(JSON.parse(payload), payload.length, out)

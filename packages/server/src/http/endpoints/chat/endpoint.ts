@@ -76,11 +76,15 @@ const choiceToWire = (
   ...(withTokenIds && { token_ids: choice.tokenIds }),
 });
 
+const TEXT: ChatEvent = { type: 'text-delta', text: '' };
 const STOPPED = ',"stopped_by":"budget"';
 
 /** Writes chat completions. The parts that all chunks of a stream share are built once. */
 export class CompletionWriter extends ChoicesWriter<Static<typeof ChatCompletionResponse>> {
   readonly #before: string;
+  /** Around the text of a chunk that has nothing else. */
+  readonly #beforeText: string[] = [];
+  readonly #afterText: string;
   /** The choices that have their first chunk, which has the role. */
   readonly #started = [false];
 
@@ -88,6 +92,13 @@ export class CompletionWriter extends ChoicesWriter<Static<typeof ChatCompletion
     super(options);
     const { id, created, model } = this.head;
     this.#before = `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"choices":[`;
+    this.#afterText = `},"logprobs":null,"finish_reason":null}]${this.withUsage ? ',"usage":null' : ''}}\n\n`;
+  }
+
+  takeJson(index: number, text: string): string {
+    this.#beforeText[index] ??= `${this.#before}{"index":${index},"delta":{"content":`;
+    const opening = this.#started[index] ? '' : this.#opening(index, TEXT, this.withUsage ? null : undefined);
+    return opening + this.#beforeText[index] + text + this.#afterText;
   }
 
   protected whole(choices: readonly CollectedChoice[], usage: TokenUsage) {
