@@ -18,6 +18,7 @@ const BENCHMARKS: Record<string, Benchmark> = {
   chat: { about: 'chat over HTTP against node-llama-cpp', quick: ['--quick'] },
   gateway: { about: 'what the service adds in front of an engine', quick: ['--quick'] },
   replicas: { about: 'workers, PostgreSQL and Redis, beside other gateways', quick: ['--quick'] },
+  streams: { about: 'a chunk of a streamed chat on its way from an upstream', quick: ['--quick'] },
   'noisy-neighbour': { about: 'two tenants while a third attacks', quick: ['--quick'] },
   growth: {
     about: 'a store with 100 000 accounts and a catalog of 2 000 models beside small ones',

@@ -72,6 +72,8 @@ export interface BaobabOptions {
   workers?: number;
   store?: string;
   counters?: string;
+  /** What the upstream is taken for. */
+  dialect?: string;
   /** Another checkout, to show the effect of a change. */
   root?: string;
   env?: Record<string, string>;
@@ -82,6 +84,7 @@ export async function startBaobab({
   layout,
   workers = 1,
   root = ROOT,
+  dialect = 'openai',
   ...options
 }: BaobabOptions): Promise<Side> {
   const serve = [...SERVE_FLAGS, join(root, 'packages/server/src/main.ts'), 'serve', '--port', '0'];
@@ -94,7 +97,7 @@ export async function startBaobab({
     BAOBAB_LIMITS_CHAT_RPM: '100000000',
     BAOBAB_LIMITS_CHAT_TPM: '1000000000000',
     BAOBAB_UPSTREAMS: JSON.stringify([
-      { model: MODEL, url: `${options.upstream}/v1`, kind: 'openai', max_concurrency: 2048 },
+      { model: MODEL, url: `${options.upstream}/v1`, kind: dialect, max_concurrency: 16384 },
     ]),
     ...(options.store === undefined ? {} : { BAOBAB_STORE: options.store }),
     ...(options.counters === undefined ? {} : { BAOBAB_COUNTERS: options.counters }),
@@ -220,6 +223,27 @@ export async function startLiteLlm(
     env: { LITELLM_LOCAL_MODEL_COST_MAP: 'True', LITELLM_LOG: 'ERROR' },
   });
   return toSide('LiteLLM', running, { health: '/health/liveliness', model: 'bench' });
+}
+
+/** A reverse proxy with one worker, which knows nothing of what it passes on. */
+export async function startNginx(
+  program: string,
+  options: { directory: string; upstream: string; layout: Layout },
+): Promise<Side> {
+  const port = await freePort();
+  const config = join(options.directory, 'nginx.conf');
+  await writeFile(
+    config,
+    `daemon off; worker_processes 1; pid ${options.directory}/nginx.pid; error_log stderr error;
+     worker_rlimit_nofile 65536; events { worker_connections 32768; }
+     http { access_log off; server { listen 127.0.0.1:${port} backlog=4096; location / {
+       proxy_pass ${options.upstream}; proxy_buffering off; proxy_http_version 1.1; proxy_set_header Connection "";
+     } } }`,
+  );
+  const address = `http://127.0.0.1:${port}`;
+  const command = pinned(options.layout.servers(1), [program, '-c', config, '-p', options.directory]);
+  const running = await started(command, { address, health: '/healthz' });
+  return toSide('nginx', running, { health: '/healthz', model: 'bench' });
 }
 
 /** Where a peer is, from a flag or a variable. Says so when it is absent. */
