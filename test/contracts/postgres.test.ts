@@ -30,6 +30,7 @@ import { repositoriesContract } from './repositories.ts';
 import { requestLogContract } from './request-log.ts';
 import { requestTextsContract } from './request-texts.ts';
 import { responsesContract } from './responses.ts';
+import { serversContract } from './servers.ts';
 import { sessionsContract } from './sessions.ts';
 import { SCAN_SQL, usageSumsContract } from './usage-sums.ts';
 
@@ -76,6 +77,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   idempotencyContract('postgres', open);
   sessionsContract('postgres', open);
   jobTurnsContract('postgres', open);
+  serversContract('postgres', open);
   requestLogContract('postgres', open);
   requestTextsContract('postgres', open);
   auditLogContract('postgres', open);

@@ -20,6 +20,7 @@ import { ledgerContract, ledgerRow } from './ledger.ts';
 import { repositoriesContract } from './repositories.ts';
 import { requestLogContract } from './request-log.ts';
 import { requestTextsContract } from './request-texts.ts';
+import { serversContract } from './servers.ts';
 import { sessionsContract } from './sessions.ts';
 import { SCAN_SQL, type ScannedRow, usageSumsContract } from './usage-sums.ts';
 
@@ -47,6 +48,7 @@ ledgerContract('sqlite behind a journal', () =>
 idempotencyContract('sqlite', open);
 sessionsContract('sqlite', open);
 jobTurnsContract('sqlite', open);
+serversContract('sqlite', open);
 requestLogContract('sqlite', open);
 usageSumsContract('sqlite', async () => {
   const path = freshPath();

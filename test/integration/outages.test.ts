@@ -341,6 +341,7 @@ describe.skipIf(s3Missing !== undefined)('while S3 is away', () => {
     expect(await readiness()).toEqual({
       status: 'degraded',
       reasons: ['S3 does not answer: requests that need files get 503'],
+      since: expect.any(String),
     });
     expect((await post('/v1/chat/completions', { model: CHAT, messages })).status).toBe(200);
     expect(isOutage(await seen(await upload()))).toBe(true);

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { baobab } from '../acceptance/command.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
@@ -143,10 +144,25 @@ describe.skipIf(missing !== undefined)('a batch on several servers', () => {
   it('is worked on by a server whose clock is ahead, which says so', async () => {
     const problem = 'the clock of this machine is 90 s ahead of that of the database, whose time is used';
     const readiness = async (index: number) => (await fetch(`${server(index).address}/readyz`)).json();
-    expect(await readiness(AHEAD)).toEqual({ status: 'degraded', reasons: [problem] });
+    expect(await readiness(AHEAD)).toEqual({ status: 'degraded', reasons: [problem], since: expect.any(String) });
     expect(await readiness(0)).toEqual({ status: 'ready', reasons: [] });
     await expect.poll(() => server(AHEAD).output()).toContain(problem);
     expect(server(0).output()).not.toContain('the clock of this machine');
+
+    const listed = async () => ((await (await get('/v1/admin/servers')).json()) as { data: object[] }).data;
+    await expect.poll(async () => (await listed()).length).toBe(SERVERS);
+    const right = { object: 'server', status: 'ready', problems: [], version: expect.any(String) };
+    const wrong = { ...right, status: 'degraded', problems: [{ reason: problem, since: expect.any(String) }] };
+    const isWrong = (each: object) => (each as { status: string }).status !== 'ready';
+    const all = await listed();
+    expect(all.filter(isWrong)).toEqual([expect.objectContaining(wrong)]);
+    const { stdout } = await baobab(server(0).dataDir, ['status'], { BAOBAB_STORE: store });
+    expect(stdout.match(/ ready /g)).toHaveLength(SERVERS - 1);
+    expect(stdout).toMatch(/ degraded .* 90 s ahead .*the clock of this machine is 90 s ahead .* \(since 2/);
+    expect(all.filter((each) => !isWrong(each))).toEqual([
+      expect.objectContaining(right),
+      expect.objectContaining(right),
+    ]);
   });
 
   it('is worked on by all of them, every line once', async () => {

@@ -103,7 +103,7 @@ it('says that it is not ready before it closes, and answers requests until then'
       const answer = await fetch(`${server.address}/readyz`);
       return { status: answer.status, body: await answer.json() };
     };
-    const body = { status: 'not ready', reasons: ['the server is stopping'] };
+    const body = { status: 'not ready', reasons: ['the server is stopping'], since: expect.any(String) };
     await expect.poll(readiness).toEqual({ status: 503, body });
     for (const stream of [false, true]) {
       const answer = await postJson(server, '/v1/chat/completions', { ...question, stream });

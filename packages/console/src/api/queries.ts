@@ -11,11 +11,13 @@ import type {
   Batch,
   Engine,
   Key,
+  KnownServer,
   List,
   Modality,
   Model,
   OwnKey,
   PerformanceReport,
+  Readiness,
   RequestDetail,
   RequestEntry,
   Session,
@@ -210,6 +212,27 @@ export function useSystem() {
     fetch: (signal) => call('/v1/admin/system', { signal }),
     enabled: isOperator(useSession()),
     refetchMs: 10_000,
+  });
+}
+
+/** Known without a session, so also while the database is away. */
+export function useReadiness() {
+  return useQuery<Readiness>({
+    key: ['readiness'],
+    async fetch(signal) {
+      const answer = await fetch('/readyz', { signal });
+      return (await answer.json()) as Readiness;
+    },
+    refetchMs: 2_000,
+  });
+}
+
+export function useServers() {
+  return useQuery<List<KnownServer>>({
+    key: ['servers'],
+    fetch: (signal) => call('/v1/admin/servers', { signal }),
+    enabled: isOperator(useSession()),
+    refetchMs: 5_000,
   });
 }
 

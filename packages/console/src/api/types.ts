@@ -1,6 +1,7 @@
 import type { AccountShape } from '@baobab/server/http/endpoints/admin/accounts/schema.ts';
 import type { AuditEntryShape } from '@baobab/server/http/endpoints/admin/audit/schema.ts';
 import type { EngineShape } from '@baobab/server/http/endpoints/admin/engines/schema.ts';
+import type { ServerShape } from '@baobab/server/http/endpoints/admin/servers/schema.ts';
 import type { SystemShape } from '@baobab/server/http/endpoints/admin/system/schema.ts';
 import type { BatchObject } from '@baobab/server/http/endpoints/batches/schema.ts';
 import type { EVENTS } from '@baobab/server/http/endpoints/events/schema.ts';
@@ -43,6 +44,13 @@ export type Modality = Model['modality'];
 export type StoredFile = Static<typeof File>;
 export type Batch = Static<typeof BatchObject>;
 export type Engine = Static<typeof EngineShape>;
+export type KnownServer = Static<typeof ServerShape>;
+/** Of `/readyz`. */
+export interface Readiness {
+  status: 'ready' | 'degraded' | 'not ready';
+  reasons: string[];
+  since?: string;
+}
 export type SystemReport = Static<typeof SystemShape> & {
   configuration: { files?: { quota_bytes?: number; quota_files?: number } };
 };

@@ -14,11 +14,12 @@ type State =
   | { kind: 'signed-in'; session: Session }
   | { kind: 'failed'; error: unknown };
 
+const RETRY_MS = 2_000;
+
 export function App() {
   const [state, setState] = useState<State>({ kind: 'checking' });
 
   const check = () => {
-    setState({ kind: 'checking' });
     currentSession()
       .then((session) => setState({ kind: 'signed-in', session }))
       .catch((error: unknown) => {
@@ -32,6 +33,13 @@ export function App() {
       setState((before) => (before.kind === 'signed-in' ? { kind: 'signed-out', ended: true } : before));
     });
   }, []);
+
+  // The server may be back soon.
+  useEffect(() => {
+    if (state.kind !== 'failed') return;
+    const timer = setTimeout(check, RETRY_MS);
+    return () => clearTimeout(timer);
+  }, [state]);
 
   const signedIn = state.kind === 'signed-in';
   useEffect(() => {

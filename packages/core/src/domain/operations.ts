@@ -85,6 +85,7 @@ export const OPERATIONS = {
   'admin.engines.load': 'admin',
   'admin.engines.unload': 'admin',
   'admin.system.get': 'admin',
+  'admin.servers.list': 'admin',
 } as const satisfies Record<string, Scope | null>;
 export type Operation = keyof typeof OPERATIONS;
 

@@ -16,6 +16,7 @@ import type {
 import type { RequestLog } from '@baobab/core/ports/request-log.ts';
 import type { RequestTexts } from '@baobab/core/ports/request-texts.ts';
 import type { ResponseRepository } from '@baobab/core/ports/responses.ts';
+import type { ServerRepository } from '@baobab/core/ports/servers.ts';
 import type { SessionRepository } from '@baobab/core/ports/sessions.ts';
 import type { StoreHealth } from '@baobab/core/ports/store-health.ts';
 import type { UsageReader } from '@baobab/core/ports/usage.ts';
@@ -42,6 +43,7 @@ export interface Store {
   readonly batchSlices: BatchSliceRepository;
   readonly sessions: SessionRepository;
   readonly jobTurns: JobTurns;
+  readonly servers: ServerRepository;
   readonly requests: RequestLog;
   readonly requestTexts: RequestTexts;
   readonly audit: AuditLog;

@@ -39,6 +39,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: 'List, show, watch (show --watch) and cancel batches',
     load: async () => (await import('./batches.ts')).batchesCommand,
   },
+  status: {
+    summary: 'Show every server: health, what is away and since when',
+    load: async () => (await import('./status.ts')).statusCommand,
+  },
   backup: {
     summary: 'Copy the data directory, also while the server runs',
     load: async () => (await import('./backup.ts')).backupCommand,

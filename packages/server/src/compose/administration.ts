@@ -17,6 +17,7 @@ import { type AuditService, createAudit } from '../services/audit/audit.ts';
 import { auditEntry } from '../services/audit/entries.ts';
 import { operatorOrigin } from '../services/audit/origins.ts';
 import { type CatalogService, createCatalog } from '../services/catalog/catalog.ts';
+import { type KnownServer, knownServers } from '../services/operators/servers.ts';
 import { createSpending, type Spending } from '../services/usage/spending.ts';
 import { createUsage, type UsageService } from '../services/usage/usage.ts';
 import { openBucket } from './blobs.ts';
@@ -35,6 +36,7 @@ export interface Administration extends AsyncDisposable {
   spending: Spending;
   batches: BatchRepository;
   audit: AuditService;
+  servers(): Promise<{ now: number; servers: KnownServer[] }>;
   /** Writes the entry of a change that is made outside the store. */
   record(change: AuditedChange): Promise<void>;
   limitRules(): Promise<LimitRules>;
@@ -99,6 +101,10 @@ export async function openAdministration(config: ResolvedConfig): Promise<Admini
     spending: createSpending({ usage: store.usage, clock }),
     batches: store.batches,
     audit: createAudit({ log: store.audit, settings: config.audit, clock }),
+    async servers() {
+      const now = await store.time();
+      return { now, servers: knownServers(await store.servers.list(), now) };
+    },
     record: (change) => store.audit.append(auditEntry(by, change, clock.now())),
     limitRules: () => rulesOf(config),
     openCatalog: () => catalogOf(config, store),

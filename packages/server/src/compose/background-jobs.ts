@@ -13,6 +13,7 @@ import type { BatchRunner } from '../services/batches/runner.ts';
 import type { CatalogService } from '../services/catalog/catalog.ts';
 import type { FileRetentionSchedule } from '../services/files/file-retention-schedule.ts';
 import type { Idempotency } from '../services/idempotency/idempotency.ts';
+import type { ServersService } from '../services/operators/servers.ts';
 import type { ProcessLeases } from '../services/processes/process-leases.ts';
 import type { StoreClock } from '../services/processes/store-clock.ts';
 import type { RequestRecorder } from '../services/requests/request-recorder.ts';
@@ -31,6 +32,7 @@ const MONTHS_MS = HOUR_MS;
 /** A table that grows tenfold meanwhile is one of few rows. */
 const STATISTICS_MS = 600_000;
 const CLOCK_MS = 5_000;
+const HEARTBEAT_MS = 5_000;
 
 export interface BackgroundJobsDependencies {
   authentication: AuthenticationService;
@@ -54,6 +56,7 @@ export interface BackgroundJobsDependencies {
   /** See `Store`. */
   refreshStatistics(): Promise<void>;
   clock: StoreClock;
+  servers: ServersService;
   /** See `createTurns`. */
   isMyTurn: IsMyTurn;
   logger: Logger;
@@ -86,6 +89,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
     prepareMonths,
     refreshStatistics,
     clock,
+    servers,
     isMyTurn,
     logger,
   } = dependencies;
@@ -135,6 +139,7 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
         if (problem !== undefined) throw new Error(problem);
       };
       void every(CLOCK_MS, checkClock, 'failed to confirm that the clocks of this machine and the database agree')();
+      void every(HEARTBEAT_MS, servers.beat, 'failed to tell other servers how this one is')();
       every(FLUSH_USES_MS, authentication.flushUses, 'failed to write the times of last use of keys');
       everyInTurn(SWEEP_MS, 'idempotency keys', sweepIdempotency, 'failed to remove expired idempotency keys');
       everyInTurn(SWEEP_MS, 'sessions', sessions.removeExpired, 'failed to remove expired sessions');
@@ -157,6 +162,8 @@ export function createBackgroundJobs(dependencies: BackgroundJobsDependencies): 
       await fileRetention.stop();
       leases.stop();
       await requests.requestTexts.flush();
+      // Else the list would call it gone for an hour.
+      await servers.leave().catch((error) => logger.error({ err: error }, 'failed to leave the list of servers'));
       // On a full disk, for example. Everything else must still be closed.
       await authentication
         .flushUses()

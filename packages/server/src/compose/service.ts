@@ -10,6 +10,7 @@ import type { InferenceService } from '../inference/pipeline.ts';
 import type { IssuedKey, KeysService } from '../services/access/keys.ts';
 import { serverOrigin } from '../services/audit/origins.ts';
 import type { BatchRunner } from '../services/batches/runner.ts';
+import { createReadiness } from '../services/operators/servers.ts';
 import type { ResponseRunner } from '../services/responses/runner.ts';
 import type { BackgroundJobs } from './background-jobs.ts';
 import { composeAccess } from './parts/access.ts';
@@ -137,13 +138,17 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   });
   const batches = composeBatches({ ...foundation, models, inference, responses, requests });
   const { runner } = batches;
-  const upkeep = composeUpkeep({ ...foundation, access, models, inference, responses, requests, runner });
-
   let phase: 'starting' | 'serving' | 'stopping' = 'starting';
+  const unready = async () => (phase === 'serving' ? unreadyReasons(foundation) : [`the server is ${phase}`]);
+  const degraded = () => [...foundation.degraded(), ...(worker?.degraded() ?? [])];
+  const readiness = createReadiness({ unready, degraded, clock: foundation.clock });
+  const upkeep = composeUpkeep({ ...foundation, access, models, inference, responses, requests, runner, readiness });
+
   const server = await composeServer({
     ...foundation,
     ...{ access, models, inference, responses, requests, batches, upkeep },
-    unready: async () => (phase === 'serving' ? unreadyReasons(foundation) : [`the server is ${phase}`]),
+    unready,
+    readiness,
     isStopping: () => phase === 'stopping',
   });
 

@@ -15,6 +15,18 @@ import type { ResolvedConfig } from '../config/load.ts';
 
 export const VERSION: string = JSON.parse(readFileSync(join(INSTALLATION, 'package.json'), 'utf8')).version;
 
+/** Of the code that runs, if it is a checkout. */
+export function checkedOutCommit(): string | null {
+  const read = (name: string) => readFileSync(join(INSTALLATION, '.git', name), 'utf8').trim();
+  try {
+    const head = read('HEAD');
+    const found = head.startsWith('ref: ') ? read(head.slice('ref: '.length)) : head;
+    return /^[0-9a-f]{40,64}$/.test(found) ? found : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Set aside beside the database: more than revoking a key adds to its files. */
 const RESERVE_BYTES = 4_194_304;
 

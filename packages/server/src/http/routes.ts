@@ -6,6 +6,7 @@ import { auditRoutes } from './endpoints/admin/audit/route.ts';
 import { adminEngineRoutes } from './endpoints/admin/engines/route.ts';
 import { adminKeyRoutes } from './endpoints/admin/keys/route.ts';
 import { adminModelRoutes } from './endpoints/admin/models/route.ts';
+import { adminServersRoutes } from './endpoints/admin/servers/route.ts';
 import { adminSystemRoutes } from './endpoints/admin/system/route.ts';
 import { batchRoutes } from './endpoints/batches/route.ts';
 import { chatRoutes } from './endpoints/chat/endpoint.ts';
@@ -59,6 +60,7 @@ const API = [
   auditRoutes,
   adminEngineRoutes,
   adminSystemRoutes,
+  adminServersRoutes,
   adminModelRoutes,
 ] as const;
 

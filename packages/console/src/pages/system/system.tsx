@@ -1,24 +1,107 @@
+import { useEffect } from 'preact/hooks';
 import { useNow } from '../../address/range.ts';
 import { useParameter } from '../../address/router.ts';
 import { exactTime } from '../../address/zone.ts';
-import { useSystem } from '../../api/queries.ts';
-import type { SystemReport } from '../../api/types.ts';
+import { useReadiness, useServers, useSystem } from '../../api/queries.ts';
+import { queryClient } from '../../api/query.ts';
+import type { KnownServer, Readiness, SystemReport } from '../../api/types.ts';
 import { Details } from '../../components/details.tsx';
 import { Badge, Failure, Meter } from '../../components/feedback.tsx';
 import { SearchField } from '../../components/fields.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
+import { type Column, Table } from '../../components/table.tsx';
 import { bytes, full } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 
 export default function System() {
   const system = useSystem();
+  const readiness = useReadiness();
+  // What failed while the server was away is asked for again when it is back.
+  const isReady = readiness.data !== undefined && !readiness.isError && readiness.data.status !== 'not ready';
+  useEffect(() => {
+    if (isReady) void queryClient.refetchQueries({ predicate: ({ state }) => state.status === 'error' });
+  }, [isReady]);
   return (
     <Page title={texts.system.title} about={texts.system.about}>
-      {system.isError && !system.data && <Failure error={system.error} onRetry={() => void system.refetch()} />}
+      <Health readiness={readiness.isError ? undefined : readiness.data} isPending={readiness.isPending} />
+      {isReady && <Servers />}
+      {isReady && system.isError && !system.data && (
+        <Failure error={system.error} onRetry={() => void system.refetch()} />
+      )}
       {system.isPending && <Skeleton height={420} />}
       {system.data && <Report report={system.data} />}
     </Page>
+  );
+}
+
+const TONES = { ready: 'good', degraded: 'warn', 'not ready': 'bad', gone: 'bad' } as const;
+
+/** Undefined: no answer came. */
+function Health({ readiness, isPending }: { readiness: Readiness | undefined; isPending: boolean }) {
+  const { system } = texts;
+  if (isPending) return null;
+  if (readiness === undefined) return <p class="notice notice-bad">{system.unreachable}</p>;
+  const { status, reasons, since } = readiness;
+  const tone = status === 'not ready' ? 'notice notice-bad' : 'notice';
+  return (
+    <>
+      {reasons.map((reason) => (
+        <p key={reason} class={tone}>
+          {reason}
+          {since && `, ${system.since(exactTime(since))}`}
+        </p>
+      ))}
+    </>
+  );
+}
+
+function Servers() {
+  const now = useNow();
+  const { data } = useServers();
+  const { system } = texts;
+  const columns: Column<KnownServer>[] = [
+    { id: 'name', label: system.server, cell: ({ name }) => <code>{name}</code>, card: 'title' },
+    {
+      id: 'status',
+      label: system.status,
+      cell: ({ status }) => <Badge tone={TONES[status]}>{system.states[status]}</Badge>,
+      card: 'badge',
+    },
+    {
+      id: 'version',
+      label: system.version,
+      cell: ({ version, commit }) => (commit === null ? version : `${version} (${commit.slice(0, 8)})`),
+      wide: true,
+    },
+    {
+      id: 'uptime',
+      label: system.uptime,
+      cell: ({ started_at: time }) => duration(now - Date.parse(time)),
+      wide: true,
+    },
+    { id: 'seen', label: system.seen, cell: ({ last_seen_at: time }) => exactTime(time), wide: true },
+    {
+      id: 'clock',
+      label: system.clock,
+      cell: ({ clock_ahead_ms: ms }) =>
+        Math.abs(ms) < 1_000 ? system.clockRight : system.clockAhead(Math.round(ms / 1_000)),
+      wide: true,
+    },
+    {
+      id: 'problems',
+      label: system.problems,
+      cell: ({ problems }) =>
+        problems.map(({ reason, since }) => `${reason}, ${system.since(exactTime(since))}`).join('; ') || '–',
+      fill: true,
+    },
+  ];
+  if (data === undefined) return null;
+  return (
+    <Card title={system.servers}>
+      <p class="small muted">{system.serversHint}</p>
+      <Table label={system.servers} columns={columns} rows={data.data} rowKey={({ id }) => id} />
+    </Card>
   );
 }
 
@@ -37,11 +120,6 @@ function Report({ report }: { report: SystemReport }) {
           aside={<Badge tone={report.ready ? 'good' : 'bad'}>{report.ready ? system.ready : system.notReady}</Badge>}
         >
           <div class="stack">
-            {report.reasons.map((reason) => (
-              <p key={reason} class="notice notice-bad">
-                {reason}
-              </p>
-            ))}
             {disk.low && <p class="notice notice-bad">{system.diskLow}</p>}
             <div class="stack-tight">
               <div class="spread small">

@@ -9,6 +9,7 @@ import type { ResolvedConfig } from '../../config/load.ts';
 import { maskedConfig } from '../../config/secrets.ts';
 import { createServer } from '../../http/server.ts';
 import { createLiveFeed } from '../../services/live/live-feed.ts';
+import type { Readiness } from '../../services/operators/servers.ts';
 import type { ReaderSeal, SystemService } from '../../services/operators/system.ts';
 import { createUsage } from '../../services/usage/usage.ts';
 import { createAddedModels } from '../added-models.ts';
@@ -32,13 +33,14 @@ export interface ServerOptions extends Foundation {
   upkeep: UpkeepParts;
   /** Reasons why the service cannot answer requests. */
   unready(): Promise<string[]>;
+  readiness(): Promise<Readiness>;
   isStopping(): boolean;
 }
 
 /** The HTTP server with all services. It does not listen yet. */
 export function composeServer(options: ServerOptions) {
   const { config, env, worker, store, clock, files, space, metrics, logger, certificate, ownDirectory } = options;
-  const { access, models, inference, responses, requests, batches, upkeep, unready, isStopping } = options;
+  const { access, models, inference, responses, requests, batches, upkeep, unready, readiness, isStopping } = options;
   return createServer({
     settings: { ...config.http, metricsToken: config.metrics.token, certificate },
     version: VERSION,
@@ -81,8 +83,7 @@ export function composeServer(options: ServerOptions) {
     }),
     temporaryDirectory: options.temporaryDirectory,
     maxInlineAudioBytes: config.audio.maxInlineBytes,
-    unready,
-    degraded: () => [...options.degraded(), ...(worker?.degraded() ?? [])],
+    readiness,
     isStopping,
   });
 }

@@ -1,10 +1,13 @@
+import { hostname } from 'node:os';
 import { createId } from '@baobab/core/runtime/ids.ts';
 import { createAccountErasure } from '../../services/access/account-erasure.ts';
 import { serverOrigin } from '../../services/audit/origins.ts';
 import type { BatchRunner } from '../../services/batches/runner.ts';
 import { createIdempotency } from '../../services/idempotency/idempotency.ts';
+import { createServers, type Readiness } from '../../services/operators/servers.ts';
 import { createProcessLeases } from '../../services/processes/process-leases.ts';
 import { createBackgroundJobs } from '../background-jobs.ts';
+import { checkedOutCommit, VERSION } from '../storage.ts';
 import type { AccessParts } from './access.ts';
 import type { Foundation } from './foundation.ts';
 import type { InferenceParts, ResponseParts } from './inference.ts';
@@ -18,6 +21,7 @@ export interface UpkeepOptions extends Foundation {
   responses: ResponseParts;
   requests: RequestParts;
   runner: BatchRunner;
+  readiness(): Promise<Readiness>;
 }
 
 export type UpkeepParts = ReturnType<typeof composeUpkeep>;
@@ -61,6 +65,15 @@ export function composeUpkeep(options: UpkeepOptions) {
     clock,
     logger,
   });
+  const servers = createServers({
+    servers: store.servers,
+    identity,
+    name: options.worker === undefined ? hostname() : `${hostname()}/${options.worker.number}`,
+    version: VERSION,
+    commit: checkedOutCommit(),
+    readiness: options.readiness,
+    clock,
+  });
   const background = createBackgroundJobs({
     authentication: access.authentication,
     sessions: access.sessions,
@@ -77,8 +90,9 @@ export function composeUpkeep(options: UpkeepOptions) {
     prepareMonths: store.prepareMonths,
     refreshStatistics: store.refreshStatistics,
     clock,
+    servers,
     isMyTurn,
     logger,
   });
-  return { idempotency, accountErasure, background };
+  return { idempotency, accountErasure, background, servers };
 }

@@ -325,6 +325,17 @@ const JOBS = [
     job text primary key not null,
     next_at_ms bigint not null
   )`,
+  `create table servers (
+    id text primary key not null,
+    name text not null,
+    version text not null,
+    commit_id text,
+    started_at_ms bigint not null,
+    seen_at_ms bigint not null,
+    readiness text not null,
+    problems text not null,
+    clock_ahead_ms bigint not null
+  )`,
 ];
 
 /**

@@ -15,6 +15,7 @@ import { sqlRequestTexts } from './request-texts.ts';
 import { sqlConversations } from './responses/conversations.ts';
 import { sqlResponses } from './responses/responses.ts';
 import { bumpRevision, sqlRevisions } from './revisions.ts';
+import { sqlServers } from './servers.ts';
 import type { SessionsTable } from './tables.ts';
 import { sqlUsage } from './usage.ts';
 
@@ -34,6 +35,7 @@ export const createSqlRepositories = (database: SqlDatabase) => ({
   requests: sqlRequestLog(database),
   requestTexts: sqlRequestTexts(database),
   jobTurns: sqlJobTurns(database),
+  servers: sqlServers(database),
   responses: sqlResponses(database),
   conversations: sqlConversations(database),
   audit: sqlAuditLog(database),

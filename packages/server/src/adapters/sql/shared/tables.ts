@@ -208,6 +208,19 @@ export interface BatchSlicesTable {
   lease_until_ms: number;
 }
 
+export interface ServersTable {
+  id: string;
+  name: string;
+  version: string;
+  commit_id: string | null;
+  started_at_ms: number;
+  seen_at_ms: number;
+  readiness: string;
+  /** JSON: reasons and since when. */
+  problems: string;
+  clock_ahead_ms: number;
+}
+
 export interface JobTurnsTable {
   job: string;
   next_at_ms: number;
@@ -346,6 +359,7 @@ export interface Tables {
   batch_lines: BatchLinesTable;
   batch_slices: BatchSlicesTable;
   job_turns: JobTurnsTable;
+  servers: ServersTable;
   responses: ResponsesTable;
   response_events: ResponseEventsTable;
   conversations: ConversationsTable;

@@ -1,21 +1,21 @@
+import { isoTime } from '@baobab/core/domain/time/dates.ts';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import type { Metrics } from '../../../metrics/metrics.ts';
+import type { Readiness } from '../../../services/operators/servers.ts';
 import { notFound } from '../../answer/error-answer.ts';
 import { createMetricsAccess, type MetricsAccessSettings } from './metrics-access.ts';
 
 export interface SystemDependencies {
   metrics: Metrics;
   settings: MetricsAccessSettings;
-  /** Why the service cannot take requests yet; empty when it can. */
-  unready(): Promise<string[]>;
-  /** What works only in part, although requests are answered. */
-  degraded(): string[];
+  /** How this server is, and since when each of its problems is there. */
+  readiness(): Promise<Readiness>;
 }
 
 /** Health and metrics, without a key. */
 export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async (server, dependencies) => {
-  const { metrics, settings, unready, degraded } = dependencies;
+  const { metrics, settings, readiness } = dependencies;
   const mayReadMetrics = createMetricsAccess(settings);
   const tags = ['Operation'];
 
@@ -35,21 +35,29 @@ export const systemRoutes: FastifyPluginAsyncTypebox<SystemDependencies> = async
     );
   }
 
-  const Readiness = Type.Object({
+  const ReadinessShape = Type.Object({
     status: Type.Enum(['ready', 'degraded', 'not ready']),
     reasons: Type.Array(Type.String()),
+    since: Type.Optional(Type.String({ description: 'When the first of the reasons began' })),
   });
   server.get(
     '/readyz',
     {
-      schema: { summary: 'Requests can be answered', tags, security: [], response: { 200: Readiness, 503: Readiness } },
+      schema: {
+        summary: 'Requests can be answered',
+        tags,
+        security: [],
+        response: { 200: ReadinessShape, 503: ReadinessShape },
+      },
     },
     async (_request, reply) => {
-      const reasons = await unready();
-      if (reasons.length > 0) return reply.status(503).send({ status: 'not ready' as const, reasons });
-      const shortcomings = degraded();
-      const status = shortcomings.length === 0 ? ('ready' as const) : ('degraded' as const);
-      return reply.send({ status, reasons: shortcomings });
+      const { readiness: status, problems } = await readiness();
+      const times = problems.map(({ since }) => since);
+      return reply.status(status === 'not ready' ? 503 : 200).send({
+        status,
+        reasons: problems.map(({ reason }) => reason),
+        ...(times.length > 0 && { since: isoTime(Math.min(...times)) }),
+      });
     },
   );
 
