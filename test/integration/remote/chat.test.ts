@@ -88,6 +88,19 @@ describe('an answer that the client wants whole', () => {
     await expect(collect(bench.chat(hello))).rejects.toMatchObject({ code: 'upstream_timeout' });
   });
 
+  it('ends when its upstream hangs, so that it answers no health check either', async () => {
+    const settings = { firstByteTimeoutMs: 50 };
+    bench = await remoteBench({ upstreams: [{ settings }], model: { healthIntervalMs: 10 } });
+    const upstream = bench.upstreams[0] as (typeof bench.upstreams)[number];
+    const { promise: hung, resolve: wake } = Promise.withResolvers<void>();
+    upstream.behaviour.hold = () => hung;
+    const answer = expect(collect(bench.chat(whole))).rejects.toMatchObject({ code: 'upstream_timeout' });
+    await upstream.until(() => upstream.requests.length === 1);
+    upstream.behaviour.healthStatus = 500;
+    await answer;
+    wake();
+  });
+
   it('has used its prompt when the client leaves, and nothing when it fails', async () => {
     bench = await remoteBench({ upstreams: [{ behaviour: { stallAfterChunks: 0 } }] });
     const client = new AbortController();

@@ -22,7 +22,7 @@ export interface UpstreamRequest extends ServerRoute {
   body: string | Buffer;
   contentType?: string;
   accept?: string;
-  /** The answer begins only when it is complete, which may take long: only the total timeout applies. */
+  /** The answer begins only when it is complete, which may take long while the upstream answers its health checks. */
   answersWhenComplete?: boolean;
   /** A longer answer fails. */
   maxAnswerBytes?: number;

@@ -25,6 +25,9 @@ const MAX_JSON_BYTES = 256 * 1024 * 1024;
 
 const isGood = (status: number): boolean => status >= 200 && status < 300;
 
+/** Between two looks whether an upstream still answers its health checks. */
+const ALIVE_PAUSE_MS = 1_000;
+
 /**
  * One request's use of one upstream. It holds one of the upstream's slots until it is released. A class: every open stream has one, and with a
  * closure for every method it would be several times as large.
@@ -36,6 +39,8 @@ export class UpstreamCall implements Timed {
   readonly #totalDueAt: number;
   /** Finite while an answer is awaited. */
   #firstByteDueAt = Number.POSITIVE_INFINITY;
+  /** The answer begins when it is complete, which may take long. */
+  #answersWhenComplete = false;
   #expired: 'first-byte' | 'total' | undefined;
   #isReleased = false;
   #running: { abort(reason: Error): void } | undefined;
@@ -139,6 +144,12 @@ export class UpstreamCall implements Timed {
   }
 
   expire(): void {
+    const now = performance.now();
+    if (this.#answersWhenComplete && this.upstream.alive && now < this.#totalDueAt) {
+      // Its health checks are answered, so it is most likely generating.
+      this.#firstByteDueAt = now + ALIVE_PAUSE_MS;
+      return;
+    }
     this.#expired = this.#totalDueAt <= this.#firstByteDueAt ? 'total' : 'first-byte';
     this.#giveUp();
   }
@@ -151,12 +162,11 @@ export class UpstreamCall implements Timed {
   }
 
   #prepare(request: UpstreamRequest) {
-    const { body, contentType = 'application/json', accept, answersWhenComplete } = request;
+    const { body, contentType = 'application/json', accept, answersWhenComplete = false } = request;
     if (this.#isReleased) throw this.failureOf(undefined);
     const { upstream } = this;
-    this.#firstByteDueAt = answersWhenComplete
-      ? Number.POSITIVE_INFINITY
-      : performance.now() + upstream.settings.firstByteTimeoutMs;
+    this.#answersWhenComplete = answersWhenComplete;
+    this.#firstByteDueAt = performance.now() + upstream.settings.firstByteTimeoutMs;
     upstream.deadlines.watch(this);
     return {
       method: 'POST' as const,
