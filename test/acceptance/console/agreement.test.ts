@@ -198,6 +198,8 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
     await expect
       .poll(async () => numberOf((await tile('Requests').getAttribute('title')) ?? ''))
       .toBe(performance.totals.requests);
+    // Those of free models too.
+    await page.getByText(`${totals.requests} with usage`).waitFor();
     for (const details of await page.locator('.chart-table').all()) await details.locator('summary').click();
     expect(sumOf((await cells(page, 'Tokens')).rows, 1)).toBe(tokens);
     expect(sumOf((await cells(page, 'Spend')).rows, 1)).toBeCloseTo(totals.cost_usd, 9);

@@ -38,6 +38,18 @@ describeInBrowser('requests', () => {
   });
 });
 
+describeInBrowser('the filter of requests', () => {
+  it('has every endpoint where models run', async () => {
+    await using opened = await openPage();
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, '/requests');
+    const offered = page.getByLabel('Endpoint').locator('option');
+    await expect
+      .poll(() => offered.allTextContents())
+      .toEqual(expect.arrayContaining(['/v1/messages', '/v1/responses']));
+  });
+});
+
 describeInBrowser('usage', () => {
   it('shows the same numbers as the API and keeps the view in the address', async () => {
     await using opened = await openPage();

@@ -177,6 +177,14 @@ describeInBrowser('accounts', () => {
     await form.getByRole('button', { name: 'Create account' }).click();
     await page.getByText(`${name} created`).waitFor();
 
+    const made = await fetch(`${account.address}/v1/admin/accounts?search=${name}`, {
+      headers: { authorization: `Bearer ${account.adminKey}` },
+    });
+    const [{ id } = { id: '' }] = ((await made.json()) as { data: { id: string }[] }).data;
+    await page.goto(`${account.address}/console/keys?account=${id}`);
+    await page.getByText(`API keys of account ${name}, each`).waitFor();
+    await page.goto(`${account.address}/console/accounts`);
+
     await page.getByRole('button', { name, exact: true }).click();
     const sheet = page.getByRole('dialog', { name });
     expect(await sheet.getByLabel('Tokens per minute').inputValue()).toBe('5000');
@@ -191,5 +199,10 @@ describeInBrowser('accounts', () => {
     await question.getByRole('button', { name: 'Delete account' }).click();
     await page.getByText(`${name} deleted`).waitFor();
     expect(errors).toEqual([]);
+
+    // A link to it may be older than that.
+    await page.goto(`${account.address}/console/playground?account=${id}`);
+    await page.getByText(`was deleted: nothing can be run for it`).waitFor();
+    expect(await page.getByText('Requests are billed').count()).toBe(0);
   });
 });

@@ -78,6 +78,11 @@ it('refuses it to everyone else, and for accounts that are gone or suspended', a
   expect(await statusOf('account=quiet')).toBe(400);
   expect((await bed.fetch('/v1/files?account=quiet', { key: KEY })).status).toBe(200);
   expect(await auditOf('quiet')).toEqual([]);
+  const { data } = await get<Listed>('/v1/admin/accounts?search=quiet');
+  const id = data[0]?.id;
+  expect((await bed.fetch('/v1/admin/accounts/quiet', { method: 'DELETE' })).status).toBe(200);
+  const refused = await bed.post(`/v1/embeddings?account=${id}`, { model: EMBEDDING, input: 'x' });
+  expect(await refused.json()).toMatchObject({ error: { message: expect.stringContaining('was deleted') } });
 });
 
 it('is refused by routes that would answer for the own account', async () => {

@@ -1,22 +1,26 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { OPERATIONS } from '../../../packages/core/src/domain/operations.ts';
-import { SCOPES } from '../../../packages/core/src/domain/scopes.ts';
+import { MODEL_ENDPOINTS, OPERATIONS } from '../../../packages/core/src/domain/operations.ts';
+import { INFERENCE_SCOPES, SCOPES } from '../../../packages/core/src/domain/scopes.ts';
 import { type HttpBed, startHttpBed } from './bed.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
 let bed: HttpBed;
-let documented: { path: string; scope: string }[];
+let documented: { method: string; path: string; scope: string }[];
 beforeAll(async () => {
   bed = await startHttpBed();
   const { paths } = JSON.parse(await (await bed.fetch('/openapi.json', { key: null })).text()) as {
     paths: Record<string, Record<string, { security?: { key?: string[] }[] }>>;
   };
   documented = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.values(methods).map(({ security }) => ({ path, scope: security?.[0]?.key?.join() ?? 'none' })),
+    Object.entries(methods).map(([method, { security }]) => ({
+      method,
+      path,
+      scope: security?.[0]?.key?.join() ?? 'none',
+    })),
   );
 });
 afterAll(() => bed[Symbol.asyncDispose]());
@@ -44,6 +48,14 @@ describe('the table of operations', () => {
       const scopes = covering.filter(({ path: each }) => each.length === longest).map((each) => each.scope);
       expect(scopes, path).toEqual([scope]);
     }
+  });
+
+  it('names every path where a model runs', () => {
+    const running = documented.filter(
+      ({ method, path, scope }) =>
+        method === 'post' && INFERENCE_SCOPES.some((each) => each === scope) && !/\{|conversations|_tokens$/.test(path),
+    );
+    expect(running.map(({ path }) => path).toSorted()).toEqual(Object.keys(MODEL_ENDPOINTS).toSorted());
   });
 
   it('gives every scope a line of docs/api.md', () => {

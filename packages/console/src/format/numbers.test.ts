@@ -35,7 +35,9 @@ describe('numbers', () => {
   });
 
   it('writes shares and sizes', () => {
-    expect([0, 0.004, 0.123].map(percent)).toEqual(['0 %', '0.4 %', '12 %']);
+    expect([0, 0.0001, 0.004, 0.123, 0.99, 0.9992, 0.99951, 1].map(percent)).toEqual([
+      ...['0 %', '< 0.1 %', '0.4 %', '12 %', '99 %', '99.9 %', '> 99.9 %', '100 %'],
+    ]);
     expect([12, 1234, 270_000_000].map(bytes)).toEqual(['12 B', '1.23 kB', '270 MB']);
   });
 });

@@ -30,7 +30,11 @@ export function full(value: number): string {
 /** Share of 0 to 1: "0.4 %", "12 %". */
 export function percent(share: number): string {
   const value = share * 100;
-  return `${value !== 0 && value < 10 ? value.toFixed(1) : value.toFixed(0)} %`;
+  // Only nothing is 0, and only everything 100.
+  if (value > 0 && value < 0.05) return '< 0.1 %';
+  if (value >= 99.95 && value < 100) return '> 99.9 %';
+  const isNearEnd = (value > 0 && value < 10) || (value > 99 && value < 100);
+  return `${value.toFixed(isNearEnd ? 1 : 0)} %`;
 }
 
 /** Dollars with as many digits as they need, down to the nano-dollar: "$0.000016", "$12.40", "$1,204.51". */

@@ -110,6 +110,15 @@ export const BATCH_OPERATIONS = {
   '/v1/rerank': 'rerank.create',
 } as const satisfies Record<string, Operation>;
 
+/** Where models run: the lines of batches and requests of their own. */
+export const MODEL_ENDPOINTS = {
+  ...BATCH_OPERATIONS,
+  '/v1/completions': 'completions.create',
+  '/v1/responses/compact': 'responses.compact',
+  '/v2/rerank': 'rerank.create',
+  '/v1/audio/transcriptions': 'transcriptions.create',
+} as const satisfies Record<string, Operation>;
+
 /** Scopes of what an account stores and runs. */
 const ACCOUNT_SCOPES: readonly (Scope | null)[] = [...INFERENCE_SCOPES, 'files', 'batches', 'models'];
 

@@ -5,7 +5,7 @@ type Sum = MeasureName | 'requests' | 'costNanoUsd';
 
 /** Names without what all have in common, and what they count. */
 const COUNTERS: Record<Sum, readonly [name: string, help: string]> = {
-  requests: ['requests', 'Requests in the ledger'],
+  requests: ['requests', 'Requests in the ledger, those of free models too'],
   ...forEachMeasure((name) => [MEASURES[name].wireName, MEASURES[name].label] as const),
   costNanoUsd: ['nano_usd', 'Spend in billionths of a dollar'],
 };

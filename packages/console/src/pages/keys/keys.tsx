@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { useNow } from '../../address/range.ts';
 import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
 import { exactTime } from '../../address/zone.ts';
-import { useKey, useKeyPages, useOwnKey } from '../../api/queries.ts';
+import { useAccount, useKey, useKeyPages, useOwnKey } from '../../api/queries.ts';
 import { ALL_ACCOUNTS, useAccountFilter, useSession } from '../../api/session.ts';
 import type { NewKey } from '../../api/types.ts';
 import { Button } from '../../components/button.tsx';
@@ -25,12 +25,19 @@ import { keyColumns } from './key-columns.tsx';
 import { KeyDetail } from './key-detail.tsx';
 import { KeyRights, keyState } from './key-parts.tsx';
 
+/** `other`: the name of the chosen account, if it is not that of the session. */
+function aboutOf(account: string | undefined, other: string | undefined): string {
+  if (account === ALL_ACCOUNTS) return texts.keys.aboutAll;
+  return other === undefined ? texts.keys.about : texts.keys.aboutOther(other);
+}
+
 export default function Keys() {
   const session = useSession();
   const { search } = usePlace();
   const [find, setFind] = useParameter('find');
   const keys = useKeyPages(useSettled(find));
   const account = useAccountFilter();
+  const other = useAccount(account === session.account.id ? undefined : account);
   const spend = useMonthlySpend('key');
   // A key that has just ended must not count as active for the rest of the minute.
   const now = useNow();
@@ -56,7 +63,7 @@ export default function Keys() {
   return (
     <Page
       title={texts.keys.title}
-      about={account === ALL_ACCOUNTS ? texts.keys.aboutAll : texts.keys.about}
+      about={aboutOf(account, other?.name)}
       action={create}
       filters={
         <>

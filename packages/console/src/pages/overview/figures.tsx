@@ -27,7 +27,7 @@ export function Figures({ usage, performance, latency: served, kind }: FiguresPr
         value={requests}
         format={compact}
         exact={full}
-        note={usage && `${full(usage.requests)} ${figures.billed}`}
+        note={usage && figures.withUsage(full(usage.requests))}
       />
       <Figure
         label={figures.tokens}

@@ -1,3 +1,4 @@
+import { MODEL_ENDPOINTS } from '@baobab/core/domain/operations.ts';
 import { useEffect, useState } from 'preact/hooks';
 import { useRange } from '../../address/range.ts';
 import { changeSearch, usePlace } from '../../address/router.ts';
@@ -15,13 +16,7 @@ import { requestColumns } from './request-columns.tsx';
 import { RequestSheet } from './request-sheet.tsx';
 
 const PRESETS = ['1h', '24h', 'yesterday', '7d', '30d'];
-const ENDPOINTS = [
-  '/v1/chat/completions',
-  '/v1/completions',
-  '/v1/embeddings',
-  '/v1/rerank',
-  '/v1/audio/transcriptions',
-];
+const ENDPOINTS = Object.keys(MODEL_ENDPOINTS);
 const NO_FILTERS = {
   status: undefined,
   model: undefined,

@@ -79,6 +79,8 @@ export const texts = {
     allAccounts: 'All accounts',
     findAccount: 'Name or id of an account',
     ofAccount: (name: string) => `Showing account ${name}.`,
+    ofDeleted: (name: string) =>
+      `The account ${name} was deleted: nothing can be run for it, and only its usage is kept.`,
     audited: 'What you change or run here is in its audit log.',
     signOut: 'Sign out',
     healthy: 'Healthy',
@@ -178,8 +180,8 @@ export const texts = {
     p99: 'p99',
     tokenDetail: (prompt: string, completion: string) => `${prompt} in, ${completion} out`,
     other: 'Other',
-    billed: 'billed',
-    average: (cost: string) => `${cost} per billed request`,
+    withUsage: (count: string) => `${count} with usage`,
+    average: (cost: string) => `${cost} per request with usage`,
     errorDetail: (share: string, server: number) => `${share}, ${server} server-side`,
   },
   modalities: { chat: 'Chat', embedding: 'Embeddings', rerank: 'Rerank', audio: 'Transcription' },
@@ -311,6 +313,7 @@ export const texts = {
   keys: {
     title: 'Keys',
     about: 'API keys of your account, each with its own access and limits.',
+    aboutOther: (account: string) => `API keys of account ${account}, each with its own access and limits.`,
     aboutAll: 'API keys of all accounts, each with its own access and limits.',
     create: 'Create key',
     columns: {

@@ -22,6 +22,15 @@ describe('launch', () => {
     for (const [id, { name }] of Object.entries(RECIPES)) expect(printed).toMatch(new RegExp(`^${id} +${name}$`, 'm'));
   });
 
+  it('has the clients of docs/clients.md, but for one', () => {
+    const page = readFileSync(join(import.meta.dirname, '../../../../../docs/clients.md'), 'utf8');
+    const rows = [...(page.split('\n```console')[0]?.matchAll(/^\| (.+?) \| .+ \| .+ \| .+ \|$/gm) ?? [])].slice(1);
+    const names = rows.map(([, name = '']) => /^\[(.+)\]/.exec(name)?.[1] ?? name);
+    expect(names.filter((name) => !Object.values(RECIPES).some((recipe) => recipe.name === name))).toEqual([
+      'openai (Python)',
+    ]);
+  });
+
   it.each(Object.keys(RECIPES))('prints the settings of %s without the key', async (id) => {
     const printed = await launch('--print', id);
     for (const { place, text } of RECIPES[id]?.parts(VALUES) ?? []) expect(printed).toContain(`# ${place}\n${text}`);

@@ -28,8 +28,12 @@ export const forAccount = plugin<ForAccountOptions>(async (server, { accounts, a
     if (name === own.id || name === own.name) return;
     if (!isOperator(key)) throw errors.insufficientScope('admin');
     const account = typeof name === 'string' ? await accounts.find(name) : undefined;
-    if (account === undefined || accountStatus(account) === 'deleted') {
-      throw errors.invalidParameter('account', `There is no account '${String(name)}'.`);
+    if (account === undefined) throw errors.invalidParameter('account', `There is no account '${String(name)}'.`);
+    if (accountStatus(account) === 'deleted') {
+      throw errors.invalidParameter(
+        'account',
+        `The account '${account.name}' was deleted: nothing can be done for it.`,
+      );
     }
     if (isAudited(request)) {
       if (accountStatus(account) === 'suspended') {
