@@ -214,7 +214,12 @@ describe('a model that runs here, whose template adds to the prompt', () => {
       service.generate(call(), openChat('Hi', { maxTokens: 1 }), (_choice, event) => void taken.push(event)),
     ).rejects.toMatchObject({
       code: 'budget_exceeded',
-      message: expect.stringContaining('This request needs another 0.0045 USD for what it has turned out to contain'),
+      message: expect.stringContaining(
+        'This request may cost 0.0165 USD now that its whole prompt is counted, but this key has 0.0125 USD of its ' +
+          'monthly budget of 0.0125 USD left. Ask for less',
+      ),
+      // It would not pass in a second.
+      retryAfterSeconds: expect.toSatisfy((seconds) => seconds > 86_400),
     });
     expect([taken, rows]).toEqual([[], []]);
   });

@@ -59,6 +59,8 @@ interface AdmittedFacts {
   modality: Modality;
   series: Series;
   limited: readonly Budget[];
+  /** In each of the budgets. */
+  reservedNanoUsd: number;
 }
 
 /** A request that the limits have admitted. A class: thousands of streams may be open. */
@@ -69,6 +71,7 @@ export class Admitted implements Decision {
   readonly budgetWarning: BudgetWarning | undefined;
   readonly #dependencies: AdmittedDependencies;
   readonly #facts: AdmittedFacts;
+  #reservedNanoUsd: number;
   #isSettled = false;
   #extending: Promise<unknown> | undefined;
 
@@ -76,6 +79,7 @@ export class Admitted implements Decision {
     ({ requests: this.requests, tokens: this.tokens, budgetWarning: this.budgetWarning } = decision);
     this.#dependencies = dependencies;
     this.#facts = facts;
+    this.#reservedNanoUsd = facts.reservedNanoUsd;
   }
 
   /**
@@ -131,17 +135,22 @@ export class Admitted implements Decision {
     answer: Exclude<ExtensionAnswer, { kind: 'unread' }>,
     { tokens, costNanoUsd }: Extension,
   ): ApiError | undefined {
-    if (answer.kind === 'extended') return undefined;
+    const own = this.#reservedNanoUsd;
+    if (answer.kind === 'extended') {
+      this.#reservedNanoUsd = own + costNanoUsd;
+      return undefined;
+    }
     const { modality, series, limited } = this.#facts;
+    const budgets = answer.budgets.map((level) => ({ ...level, reservedNanoUsd: level.reservedNanoUsd - own }));
     return refusal(
-      { ...answer, requests: [], concurrencyExceeded: [] },
+      { ...answer, budgets, requests: [], concurrencyExceeded: [] },
       {
         modality,
         series,
         tokens,
         budgets: limited,
-        reserveNanoUsd: costNanoUsd,
-        part: 'more',
+        reserveNanoUsd: own + costNanoUsd,
+        part: 'counted',
         now: this.#dependencies.clock.now(),
       },
     );

@@ -122,8 +122,9 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
     const budgetWarning = warningOf(answer.budgets, limited, defaults.budgetWarningPercent);
     if (answer.kind === 'admitted') {
       const { ticket } = answer;
-      const { principal, modality } = request;
-      return new Admitted(own, { requests, tokens, budgetWarning }, { ticket, principal, modality, series, limited });
+      const { principal, modality, estimatedCostNanoUsd: reservedNanoUsd = 0 } = request;
+      const facts = { ticket, principal, modality, series, limited, reservedNanoUsd };
+      return new Admitted(own, { requests, tokens, budgetWarning }, facts);
     }
     const error = refusal(answer, {
       modality: request.modality,

@@ -21,13 +21,13 @@ const SMALLER: Readonly<Record<Modality, FieldText>> = {
   audio: ['a shorter recording'],
 };
 
-/** What is reserved: all that the request may cost, its first step if it is open, or what it needs beyond an earlier reservation. */
-export type ReservedPart = 'all' | 'first' | 'more';
+/** What is reserved: all that the request may cost, its first step if it is open, or what it costs once its prompt was counted. */
+export type ReservedPart = 'all' | 'first' | 'counted';
 
 const MAY_COST: Readonly<Record<ReservedPart, (usd: string) => string>> = {
   all: (usd) => `This request may cost ${usd} USD at most`,
   first: (usd) => `The first step of this request may cost ${usd} USD (more is reserved step by step while it runs)`,
-  more: (usd) => `This request needs another ${usd} USD for what it has turned out to contain`,
+  counted: (usd) => `This request may cost ${usd} USD now that its whole prompt is counted`,
 };
 
 export interface Ceilings {
