@@ -16,6 +16,7 @@ interface Benchmark {
 const BENCHMARKS: Record<string, Benchmark> = {
   embeddings: { about: 'embeddings over HTTP against the raw runtime and transformers.js', quick: ['--quick'] },
   chat: { about: 'chat over HTTP against node-llama-cpp', quick: ['--quick'] },
+  seeds: { about: 'chat with a seed against chat without one', quick: ['--quick'] },
   gateway: { about: 'what the service adds in front of an engine', quick: ['--quick'] },
   replicas: { about: 'workers, PostgreSQL and Redis, beside other gateways', quick: ['--quick'] },
   streams: { about: 'a chunk of a streamed chat on its way from an upstream', quick: ['--quick'] },

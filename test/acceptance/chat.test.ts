@@ -143,12 +143,21 @@ describe('chat with the openai package', () => {
 
   it('gives the same text for the same seed, for every choice, also during other requests', async () => {
     const poem = [{ role: 'user' as const, content: 'Write a short poem about the sea.' }];
-    const seeded = { ...short, messages: poem, temperature: 1, seed: 7, n: 2, max_tokens: 6 };
+    const seeded = {
+      ...short,
+      model: 'baobab/chat-mini',
+      messages: poem,
+      temperature: 1,
+      seed: 7,
+      n: 2,
+      max_tokens: 6,
+    };
     const alone = await client.chat.completions.create(seeded);
     const [again] = await Promise.all([
       client.chat.completions.create(seeded),
       client.chat.completions.create({
         ...short,
+        model: 'baobab/chat-mini',
         max_tokens: 4,
         messages: [{ role: 'user', content: 'Count to ten.' }],
       }),

@@ -26,7 +26,9 @@ let spec: LoadSpec<LlamaOptions>;
 let model: LlamaModel;
 
 beforeAll(async () => {
-  spec = { ...(await weights<LlamaOptions>('huggingfacetb/smollm2-135m-instruct')), contextLength: 512 };
+  const weighed = await weights<LlamaOptions>('huggingfacetb/smollm2-135m-instruct');
+  const options = { ...weighed.engine.options, stableOutputs: true };
+  spec = { ...weighed, engine: { ...weighed.engine, options }, contextLength: 512 };
   llama = await getLlama({ build: 'never', maxThreads: 0, progressLogs: false, logLevel: LlamaLogLevel.error });
   model = await llama.loadModel({ modelPath: join(spec.directory, spec.engine.options.model) });
 });

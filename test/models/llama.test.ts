@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ChatCapability, ChatEvent, ChatRequest, EngineModel } from '../../packages/core/src/engine/engine.ts';
 import { callContext } from '../../packages/core/src/engine/testing/call-context.ts';
 import { pulled } from '../../packages/core/src/engine/testing/pulled-generation.ts';
+import type { LlamaOptions } from '../../packages/engines/src/llama/driver.ts';
 import { randomSchema } from '../../packages/engines/src/llama/grammar/testing/random-schema.ts';
 import { load } from '../../packages/engines/src/llama/load.ts';
 import { weights } from './weights.ts';
@@ -16,8 +17,10 @@ let model: EngineModel;
 let chat: ChatCapability;
 
 beforeAll(async () => {
+  const spec = await weights<LlamaOptions>('huggingfacetb/smollm2-135m-instruct');
   model = await load({
-    ...(await weights('huggingfacetb/smollm2-135m-instruct')),
+    ...spec,
+    engine: { ...spec.engine, options: { ...spec.engine.options, stableOutputs: true } },
     contextLength: 2048,
     parallelSequences: SLOTS,
   });

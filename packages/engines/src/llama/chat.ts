@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os';
 import type { LoadSpec } from '@baobab/core/engine/driver.ts';
 import type { ChatCapability, TextTokenizer } from '@baobab/core/engine/engine.ts';
 import { collectGarbage } from '@baobab/core/runtime/garbage-collection.ts';
@@ -8,6 +7,7 @@ import { createBatching } from './decoding/batching.ts';
 import { createGrammarStates } from './decoding/grammar-states.ts';
 import { createSequences } from './decoding/native-sequence.ts';
 import { createSlotPool } from './decoding/slots.ts';
+import { measureSteadiness, needsOneThread } from './decoding/steadiness.ts';
 import { createThreadGovernor } from './decoding/thread-governor.ts';
 import type { LlamaOptions } from './driver.ts';
 import { type GenerationDependencies, generate } from './generation.ts';
@@ -54,26 +54,32 @@ export async function createChatCapability({
   const processor = model.gpuLayers > 0 ? 'gpu' : 'cpu';
   const chunkTokens = CHUNK_TOKENS[processor];
   const governor = createThreadGovernor(spec.threads);
-  const { seededThreads = Math.max(1, availableParallelism() - 1) } = spec.engine.options;
-  const steadyThreads = Math.min(spec.threads, seededThreads);
-  let threads = spec.threads;
+  const { stableOutputs = false } = spec.engine.options;
+  const keepsShape = stableOutputs && processor === 'gpu';
+  const rowsOfGpu = keepsShape ? 'shape' : 'gaps';
   const batching = createBatching({
     lonePromptTokens: LONE_PROMPT_TOKENS[processor],
     sharedPromptTokens: chunkTokens,
-    onBatch(alone) {
-      // The number of threads changes results a little, so reproducible work always has the same. It leaves a core to other programs.
-      threads = alone ? steadyThreads : governor.threads();
-      model.llama.maxThreads = threads;
-    },
   });
+  const rows = spec.parallelSequences + (keepsShape ? 1 : 0);
   const context = await model.createContext({
     contextSize: spec.contextLength,
-    sequences: spec.parallelSequences,
-    batchSize: Math.max(LONE_PROMPT_TOKENS[processor], spec.parallelSequences),
+    sequences: rows,
+    batchSize: Math.max(LONE_PROMPT_TOKENS[processor], rows),
     threads: spec.threads,
-    batching: { itemPrioritizationStrategy: batching.strategy, dispatchSchedule: batching.schedule },
+    // Half-size keys and values: then attention does not divide its work by the place of a row.
+    ...(keepsShape && { experimentalKvCacheKeyType: 'Q8_0', experimentalKvCacheValueType: 'Q8_0' }),
   });
-  const { sequences, close } = createSequences({ context, batching, threads: () => threads });
+  const { sequences, close } = await createSequences({
+    context,
+    batching,
+    idleRows: processor === 'gpu' ? rowsOfGpu : 'none',
+    threads(steps) {
+      const threads = needsOneThread(steps) ? 1 : governor.threads();
+      model.llama.maxThreads = threads;
+      return threads;
+    },
+  });
   const { tokenizer: metadata } = model.fileInfo.metadata;
   const vocabulary = createVocabulary(metadata.ggml);
   const tokenizer = createPromptTokenizer(model, vocabulary.size);
@@ -95,7 +101,7 @@ export async function createChatCapability({
     chunkTokens,
     contextLength: context.contextSize,
     maxOutputTokens: spec.maxOutputTokens,
-    greedyRunsAlone: processor === 'cpu',
+    steadiness: stableOutputs ? await measureSteadiness(sequences) : 'none',
     randomSeed,
     newCallId,
     afterGeneration: createCollectionCounter(),

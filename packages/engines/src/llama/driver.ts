@@ -18,9 +18,9 @@ import { type GgufHeader, ggufParts, parseGgufHeader, readGgufHeader } from './g
 const RANKING = 4;
 
 const fields = { model: fileName };
-/** Threads for requests with a seed or temperature 0. Default: one fewer than the cores, so the text may depend on the machine. */
-const seededThreads = Type.Optional(Type.Integer({ minimum: 1, maximum: 64 }));
-const options = Type.Object({ ...fields, seededThreads });
+/** The same seed gives the same text, whatever else runs. */
+const stableOutputs = Type.Optional(Type.Boolean());
+const options = Type.Object({ ...fields, stableOutputs });
 export type LlamaOptions = Static<typeof options>;
 
 const settings = {
@@ -73,15 +73,17 @@ function gpuSequences(videoBytes: number, contextLength: number): number {
   return Math.max(SEQUENCES, Math.min(MAX_GPU_SEQUENCES, fitting));
 }
 
-async function modelBytes(model: string, { directory, layout, contextLength }: MemoryFacts): Promise<number> {
-  const weightsBytes = await totalFileBytes(directory, ggufParts(model));
-  return weightsBytes * WEIGHTS_FACTOR + contextLength * layout.parallelSequences * CACHE_BYTES_PER_TOKEN;
+async function modelBytes({ model, stableOutputs }: LlamaOptions, facts: MemoryFacts, onGpu: boolean): Promise<number> {
+  const weightsBytes = await totalFileBytes(facts.directory, ggufParts(model));
+  // On GPUs one more keeps the shape of batches.
+  const sequences = facts.layout.parallelSequences + (stableOutputs && onGpu ? 1 : 0);
+  return weightsBytes * WEIGHTS_FACTOR + facts.contextLength * sequences * CACHE_BYTES_PER_TOKEN;
 }
 
 /** GGUF models. */
 export const llama = {
   name: 'llama',
-  tasks: { chat: { ...fields, seededThreads }, embedding: fields, 'cross-encoder': fields },
+  tasks: { chat: { ...fields, stableOutputs }, embedding: fields, 'cross-encoder': fields },
   settings,
   local: {
     module: new URL('./load.ts', import.meta.url),
@@ -102,12 +104,12 @@ export const llama = {
     },
     facts: ({ options: { model } }, directory) => factsOf(readGgufHeader(join(directory, model))),
     previewFacts: ({ beginning }) => factsOf(beginning && parseGgufHeader(beginning)),
-    async memoryBytes({ options: { model } }, facts) {
-      const here = (await modelBytes(model, facts)) * (1 - facts.videoShare);
+    async memoryBytes({ options }, facts) {
+      const here = (await modelBytes(options, facts, facts.videoShare > 0)) * (1 - facts.videoShare);
       const runtimeBytes = PROCESS_BYTES + (facts.videoShare > 0 ? GPU_PROCESS_BYTES : 0);
       return facts.layout.processes * (runtimeBytes + here);
     },
-    videoBytes: ({ options: { model } }, facts) => modelBytes(model, facts),
+    videoBytes: ({ options }, facts) => modelBytes(options, facts, true),
     // node-llama-cpp tries a native library in a child process before it loads it.
     rights: () => ({ readable: READABLE, childProcesses: true }),
   },

@@ -12,6 +12,7 @@ import { evaluate, scorePrompt } from './decoding/evaluation.ts';
 import { createGrammarSwitch, type GrammarStates, type GrammarSwitch } from './decoding/grammar-states.ts';
 import { biasesOf, checkBias, samplingOptions, temperatureOf } from './decoding/sampling.ts';
 import type { AcquiredSlot, SlotPool } from './decoding/slots.ts';
+import type { Steadiness } from './decoding/steadiness.ts';
 import { formatField } from './grammar/format-grammar.ts';
 import type { PromptTokenizer } from './text/prompt-tokenizer.ts';
 
@@ -23,11 +24,7 @@ export interface GenerationDependencies extends ChatModel {
   batching: Batching;
   /** Tokens of a reproducible prompt that are evaluated at once. */
   chunkTokens: number;
-  /**
-   * Sharing a batch changes results, so greedy answers run alone where that costs little: on CPUs up to 4 sequences were no faster
-   * in one batch than one after the other.
-   */
-  greedyRunsAlone: boolean;
+  steadiness: Steadiness;
   randomSeed: () => number;
   afterGeneration: () => void;
 }
@@ -56,7 +53,7 @@ async function answer(dependencies: GenerationDependencies, call: GenerationCall
   const { tokens, output } = read;
   const grammar = await grammarOf(read, dependencies.grammars);
   const reasoning = createReasoningSplit(read.thinking);
-  const reproducible = isReproducible(request);
+  const reproducible = isReproducible(request, dependencies);
   const isScored = request.echoes === true && request.logprobs !== undefined;
   const acquired = await dependencies.slots.acquire({ accountId, tokens, reproducible, fresh: isScored, signal });
   const { cachedTokens } = acquired;
@@ -93,7 +90,8 @@ async function grammarOf({ format, output }: ReadRequest, grammars: GrammarState
 }
 
 /** The same request always gives the same text, with or without a cached prefix. */
-const isReproducible = (request: ChatRequest) => request.seed !== undefined || temperatureOf(request) === 0;
+const isReproducible = (request: ChatRequest, { steadiness }: Pick<GenerationDependencies, 'steadiness'>) =>
+  steadiness !== 'none' && (request.seed !== undefined || temperatureOf(request) === 0);
 
 interface DecodingInput extends ReadRequest {
   grammar: GrammarSwitch;
@@ -110,7 +108,7 @@ const NO_BYTES = new Uint8Array();
 
 /** Delivers the prompt as the beginning of the answer. Returns how many of its tokens are computed then. */
 async function echo(
-  { vocabulary, batching, chunkTokens }: GenerationDependencies,
+  { vocabulary, batching, chunkTokens, steadiness }: GenerationDependencies,
   { request, context: { signal }, sink }: GenerationCall,
   { tokens, acquired }: DecodingInput,
 ): Promise<number> {
@@ -121,7 +119,7 @@ async function echo(
     return acquired.cachedTokens;
   }
   const { top } = logprobs;
-  const reproducible = isReproducible(request);
+  const reproducible = isReproducible(request, { steadiness });
   const scores = await scorePrompt({ ...acquired, tokens, chunkTokens, batching, reproducible, signal }, top);
   await sink.deliver({ type: 'text-delta', text, logprobs: promptLogprobs(vocabulary, tokens, scores, top) });
   return Math.max(0, tokens.length - 1);
@@ -139,10 +137,9 @@ async function decode(
   { request, context: { signal }, sink }: GenerationCall,
   { tokens, maxTokens, output, isPlainText, grammar, reasoning, acquired, usage, unsent, deliver }: DecodingInput,
 ): Promise<DecodingEnd> {
-  const { vocabulary, batching, chunkTokens, tokenizer, randomSeed } = dependencies;
+  const { vocabulary, batching, chunkTokens, steadiness, tokenizer, randomSeed } = dependencies;
   const generated: number[] = [];
   const temperature = temperatureOf(request);
-  const reproducible = isReproducible(request);
   const grammarTime = createGrammarTime(request, () => performance.now());
   const biases = biasesOf(request, dependencies.endTokens);
   const steps = await evaluate({
@@ -150,8 +147,8 @@ async function decode(
     tokens,
     chunkTokens,
     batching,
-    reproducible,
-    alone: request.seed !== undefined || (reproducible && dependencies.greedyRunsAlone),
+    reproducible: isReproducible(request, dependencies),
+    sharesSteps: steadiness === 'together',
     sampling: {
       ...samplingOptions({ request, generated, maxTokens, randomSeed }),
       // Called when the model has been evaluated and a token is about to be chosen.

@@ -47,7 +47,7 @@ async function run(readers: readonly Reader[]): Promise<Batch[]> {
       begin();
     },
   } as unknown as AddonContext;
-  const batching = createBatching({ lonePromptTokens: 2 * CHUNK, sharedPromptTokens: CHUNK, onBatch() {} });
+  const batching = createBatching({ lonePromptTokens: 2 * CHUNK, sharedPromptTokens: CHUNK });
   const loop = createDecodeLoop({ context, batching, batchSize: 256, threads: () => 1, now: () => time });
   const ends = Promise.withResolvers<void>();
   let running = 0;

@@ -1,6 +1,6 @@
 import type { BatchItem, Token } from 'node-llama-cpp';
 import { describe, expect, it } from 'vitest';
-import { ALONE, createBatching, sharedBy } from './batching.ts';
+import { ALONE, createBatching, sharedBy, steadyBy } from './batching.ts';
 
 const item = (tokens: number, evaluationPriority: BatchItem['evaluationPriority']): BatchItem => ({
   tokens: Array.from({ length: tokens }, () => 1 as Token),
@@ -10,7 +10,7 @@ const item = (tokens: number, evaluationPriority: BatchItem['evaluationPriority'
 
 /** Work of the sequence of this number. */
 const shared = (sequenceId: number, tokens = 1) => item(tokens, sharedBy(sequenceId));
-const batching = () => createBatching({ lonePromptTokens: 128, sharedPromptTokens: 64, onBatch() {} });
+const batching = () => createBatching({ lonePromptTokens: 128, sharedPromptTokens: 64 });
 const next = (items: BatchItem[], { strategy } = batching()) => {
   const batch = strategy({ items, size: 256 });
   expect(batch.every((share) => share.processAmount === share.item.tokens.length)).toBe(true);
@@ -39,6 +39,13 @@ describe('createBatching', () => {
     expect(next([shared(0, 64), item(64, ALONE)])).toEqual([0]);
   });
 
+  it('puts reproducible steps beside others, and runs reproducible prompts alone', () => {
+    const steady = (sequenceId: number, tokens = 1) => item(tokens, steadyBy(sequenceId));
+    expect(next([steady(2), shared(3), shared(0), steady(1)])).toEqual([2, 3, 0, 1]);
+    expect(next([steady(2, 64), shared(3, 64)])).toEqual([0]);
+    expect(next([shared(3, 32), steady(2, 32), shared(2, 32)])).toEqual([2, 0]);
+  });
+
   it('reads larger chunks of a prompt while no other request is running', () => {
     const { share, chunkTokens } = batching();
     const ends = [share(), share()];
@@ -58,28 +65,4 @@ describe('createBatching', () => {
     ends[0]?.();
     expect(next(three.slice(0, 2), patient)).toHaveLength(2);
   });
-
-  it('says before each batch whether its work is reproducible, and nothing of batches that wait', () => {
-    const batches: boolean[] = [];
-    const { strategy, share } = createBatching({
-      lonePromptTokens: 128,
-      sharedPromptTokens: 64,
-      onBatch: (alone) => batches.push(alone),
-    });
-    strategy({ items: [item(1, ALONE), shared(0)], size: 256 });
-    strategy({ items: [shared(0)], size: 256 });
-    share();
-    share();
-    expect(strategy({ items: [shared(0)], size: 256 })).toEqual([]);
-    expect(batches).toEqual([true, false]);
-  });
-});
-
-it('starts a step in the turn of the event loop in which it was asked for', async () => {
-  let started = false;
-  batching().schedule(() => {
-    started = true;
-  });
-  await undefined;
-  expect(started).toBe(true);
 });

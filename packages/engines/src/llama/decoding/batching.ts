@@ -1,14 +1,24 @@
-import type { BatchItem, CustomBatchingDispatchSchedule, EvaluationPriority } from 'node-llama-cpp';
+import type { BatchItem, EvaluationPriority } from 'node-llama-cpp';
 
 /**
- * llama.cpp chooses kernels by the number of rows in a batch, so logits change with its contents, by up to 0.2. Reproducible work
- * therefore runs alone in its batch, in chunks of fixed size. Other requests share batches.
+ * llama.cpp chooses kernels by the number of rows in a batch, so logits change with its contents, by up to 0.2. Reproducible prompts
+ * therefore run alone in their batch, in chunks of fixed size. Reproducible steps share batches whose shape does not change them, see
+ * `steadiness.ts`, or run alone where there is none. Other requests share batches.
  *
  * The library passes the evaluation priority to the batch strategy as it is. Here it says whether work may share a batch, and
  * which sequence it belongs to.
  */
 export const ALONE = 0 as EvaluationPriority;
 export const sharedBy = (sequenceId: number) => (sequenceId + 1) as EvaluationPriority;
+export const steadyBy = (sequenceId: number) => -(sequenceId + 1) as EvaluationPriority;
+
+/** A reproducible step that may share a batch. */
+export const isSteadyStep = ({ evaluationPriority, tokens }: Pick<BatchItem, 'evaluationPriority' | 'tokens'>) =>
+  evaluationPriority < ALONE && tokens.length === 1;
+
+export const runsAlone = (item: Pick<BatchItem, 'evaluationPriority' | 'tokens'>) =>
+  item.evaluationPriority <= ALONE && !isSteadyStep(item);
+const sequenceOf = ({ evaluationPriority }: BatchItem) => Math.abs(evaluationPriority) - 1;
 
 /**
  * The next batch is asked for before the last sequence of the previous one has read its token and queued the next step, so
@@ -20,8 +30,6 @@ const MAX_EMPTY_BATCHES = 64;
 export interface Batching {
   /** The items of the next batch, all tokens of each. */
   strategy<T extends BatchItem>(options: { items: readonly T[]; size: number }): BatchPart<T>[];
-  /** When a step of the first sequence to ask is started. */
-  schedule: CustomBatchingDispatchSchedule;
   /** Announces a sequence whose work may share batches. Call the result when it ends. */
   share(): () => void;
   /** How many tokens of a prompt to evaluate at once, given what else is running. */
@@ -38,11 +46,9 @@ export interface BatchingOptions {
   lonePromptTokens: number;
   /** Prompt tokens evaluated at once when other sequences are running. */
   sharedPromptTokens: number;
-  /** Called before a batch is computed. `alone`: with reproducible work. */
-  onBatch(alone: boolean): void;
 }
 
-export function createBatching({ lonePromptTokens, sharedPromptTokens, onBatch }: BatchingOptions): Batching {
+export function createBatching({ lonePromptTokens, sharedPromptTokens }: BatchingOptions): Batching {
   let sharers = 0;
   let waited = 0;
   return {
@@ -54,23 +60,16 @@ export function createBatching({ lonePromptTokens, sharedPromptTokens, onBatch }
     strategy({ items }) {
       const [oldest] = items;
       if (oldest === undefined) return [];
-      if (oldest.evaluationPriority === ALONE) {
-        onBatch(true);
-        return [whole(oldest)];
-      }
+      if (runsAlone(oldest)) return [whole(oldest)];
       const late = items.length < sharers && waited < MAX_EMPTY_BATCHES;
       waited = late ? waited + 1 : 0;
       if (late) return [];
-      onBatch(false);
       const alike = items
-        .filter((item) => item.evaluationPriority !== ALONE && item.tokens.length === oldest.tokens.length)
-        .sort((a, b) => a.evaluationPriority - b.evaluationPriority);
+        .filter((item) => !runsAlone(item) && item.tokens.length === oldest.tokens.length)
+        .sort((a, b) => sequenceOf(a) - sequenceOf(b));
       const isStep = oldest.tokens.length === 1;
       return (isStep ? alike : neighbours(alike, oldest, sharedPromptTokens)).map(whole);
     },
-    // The library's default is the next turn of the event loop, so that sequences can gather. The strategy waits for them anyway, and
-    // a lone sequence would wait for everything else in this turn, such as sending its last token.
-    schedule: (dispatch) => queueMicrotask(dispatch),
     share() {
       sharers++;
       return () => {
@@ -93,7 +92,7 @@ function neighbours<T extends BatchItem>(sorted: readonly T[], item: T, tokens: 
   let to = from + 1;
   const adjoin = (low: number) => {
     const [left, right] = [sorted[low], sorted[low + 1]];
-    return left !== undefined && right !== undefined && left.evaluationPriority + 1 === right.evaluationPriority;
+    return left !== undefined && right !== undefined && sequenceOf(left) + 1 === sequenceOf(right);
   };
   while (to - from < most && adjoin(to - 1)) to++;
   while (to - from < most && adjoin(from - 1)) from--;

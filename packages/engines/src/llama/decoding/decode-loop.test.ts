@@ -1,10 +1,10 @@
 import type { BatchItem, EvaluationPriority, Token } from 'node-llama-cpp';
 import { describe, expect, it } from 'vitest';
 import type { AddonContext } from './addon.ts';
-import { createDecodeLoop, type Step } from './decode-loop.ts';
+import { createDecodeLoop, type DecodeLoopOptions, type Step } from './decode-loop.ts';
 
 /** A context whose batches end when the test says so, and what was done with it. */
-function bed() {
+function bed(fill?: DecodeLoopOptions['fill']) {
   const log: string[] = [];
   const batches: { end(): void; fail(error: Error): void }[] = [];
   let names: number[] = [];
@@ -24,7 +24,10 @@ function bed() {
       });
     },
     sampleToken: (): Promise<never> => Promise.reject(new Error('not here')),
-    removeTokenCellsFromSequence: () => true,
+    removeTokenCellsFromSequence(sequenceId, from) {
+      log.push(`remove ${sequenceId} from ${from}`);
+      return true;
+    },
     disposeSequence() {},
   };
   let broken: Error | undefined;
@@ -32,7 +35,13 @@ function bed() {
     if (broken !== undefined) throw broken;
     return items.map((item) => ({ item, processAmount: item.tokens.length }));
   };
-  const loop = createDecodeLoop({ context, batching: { strategy }, batchSize: 8, threads: () => 3 });
+  const loop = createDecodeLoop({
+    context,
+    batching: { strategy },
+    batchSize: 8,
+    threads: () => 3,
+    ...(fill && { fill }),
+  });
 
   const step = (sequenceId: number, choose?: Step['choose']): Step => ({
     sequenceId,
@@ -61,6 +70,27 @@ describe('the decode loop', () => {
     loop.add(step(1));
     await settled();
     expect(log).toEqual(['threads 3', 'batch 0 1']);
+  });
+
+  it('adds idle rows in the order of the sequences, and forgets them, also when the batch fails', async () => {
+    const { loop, log, step, batch } = bed(() => [
+      { sequenceId: 2, position: 7 },
+      { sequenceId: 0, position: 5 },
+    ]);
+    loop.add(step(1));
+    await settled();
+    batch(0)?.end();
+    await settled();
+    loop.add(step(3));
+    await settled();
+    batch(1)?.fail(new Error('no memory'));
+    await settled();
+    const removed = ['remove 2 from 7', 'remove 0 from 5'];
+    const batches = [
+      ['threads 3', 'batch 0 1 2', ...removed, 'computed 1'],
+      ['threads 3', 'batch 0 2 3', ...removed, 'failed 3: no memory'],
+    ];
+    expect(log).toEqual(batches.flat());
   });
 
   it('starts no batch before all tokens of the last one are chosen', async () => {

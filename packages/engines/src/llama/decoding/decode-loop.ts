@@ -19,6 +19,12 @@ export interface Step extends BatchItem {
   failed(error: unknown): void;
 }
 
+/** A row of a sequence that has nothing to compute. It is there for the shape of its batch, and forgotten afterwards. */
+export interface IdleRow {
+  readonly sequenceId: number;
+  readonly position: number;
+}
+
 export interface DecodeLoop {
   /** The share of the model that the steps of a caller take. */
   accountOf(caller: Sharing): Share;
@@ -39,8 +45,10 @@ export interface DecodeLoopOptions {
   context: AddonContext;
   batching: Pick<Batching, 'strategy'>;
   batchSize: number;
-  /** Threads for the batch that the strategy has just chosen. */
-  threads(): number;
+  /** Threads for a batch. */
+  threads(steps: readonly Step[]): number;
+  /** What is added to a batch. */
+  fill?(steps: readonly Step[]): readonly IdleRow[];
   now?(): number;
 }
 
@@ -52,7 +60,7 @@ export interface DecodeLoopOptions {
  * computed with it where they fit. So a chunk of a long prompt is the most that another account waits for, however many prompts there are.
  */
 export function createDecodeLoop(options: DecodeLoopOptions): DecodeLoop {
-  const { context, batching, batchSize, threads, now = () => performance.now() } = options;
+  const { context, batching, batchSize, threads, fill = () => [], now = () => performance.now() } = options;
   /** Oldest first. */
   const queue: Step[] = [];
   const accounts = new Share('work').members;
@@ -61,24 +69,35 @@ export function createDecodeLoop(options: DecodeLoopOptions): DecodeLoop {
   let running: Promise<void> | undefined;
   let closed = false;
 
-  function start(steps: readonly Step[]): { logits: Uint32Array[]; decoded: Promise<void> } {
-    context.initBatch(steps.reduce((sum, step) => sum + step.tokens.length, 0));
-    const logits = steps.map(({ sequenceId, position, tokens, choose, outputs }) => {
+  function start(steps: readonly Step[], idle: readonly IdleRow[]): { logits: Uint32Array[]; decoded: Promise<void> } {
+    context.initBatch(steps.reduce((sum, step) => sum + step.tokens.length, idle.length));
+    const logits = new Map<Step, Uint32Array>();
+    for (const row of inOrder(steps, idle)) {
+      if (!('tokens' in row)) {
+        // With logits: rows without them are left out of the last layer, which would change its shape.
+        context.addToBatch(row.sequenceId, row.position, IDLE_TOKENS, FIRST);
+        continue;
+      }
+      const { sequenceId, position, tokens, choose, outputs } = row;
       const wanted = Uint32Array.from(outputs ?? (choose === undefined ? [] : [tokens.length - 1]));
-      return context.addToBatch(sequenceId, position, Uint32Array.from(tokens), wanted);
-    });
-    context.setThreads(threads());
-    return { logits, decoded: context.decodeBatch() };
+      logits.set(row, context.addToBatch(sequenceId, position, Uint32Array.from(tokens), wanted));
+    }
+    context.setThreads(threads(steps));
+    return { logits: steps.map((step) => logits.get(step) ?? new Uint32Array()), decoded: context.decodeBatch() };
   }
 
   async function compute(steps: readonly Step[]): Promise<void> {
     let logits: Uint32Array[];
     try {
       const began = now();
-      const batch = start(steps);
+      const idle = fill(steps);
+      const batch = start(steps, idle);
       logits = batch.logits;
       release(held);
-      await batch.decoded.finally(() => count(steps, now() - began));
+      await batch.decoded.finally(() => {
+        for (const { sequenceId, position } of idle) context.removeTokenCellsFromSequence(sequenceId, position, -1);
+        count(steps, now() - began);
+      });
     } catch (error) {
       fail(steps, error);
       return;
@@ -176,6 +195,13 @@ export function createDecodeLoop(options: DecodeLoopOptions): DecodeLoop {
     },
   };
 }
+
+const IDLE_TOKENS = Uint32Array.of(0);
+const FIRST = Uint32Array.of(0);
+
+/** llama.cpp computes neighbouring sequences in one pass, in their order. */
+const inOrder = (steps: readonly Step[], idle: readonly IdleRow[]): readonly (Step | IdleRow)[] =>
+  idle.length === 0 ? steps : [...steps, ...idle].sort((a, b) => a.sequenceId - b.sequenceId);
 
 function fail(steps: readonly Step[], error: unknown): void {
   for (const step of steps) step.failed(error);

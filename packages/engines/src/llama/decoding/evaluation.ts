@@ -1,6 +1,6 @@
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import type { Token } from 'node-llama-cpp';
-import { ALONE, type Batching, sharedBy } from './batching.ts';
+import { ALONE, type Batching, sharedBy, steadyBy } from './batching.ts';
 import type { GenerateOptions, TokenScore, TokenSteps } from './sequence.ts';
 import type { Slot } from './slots.ts';
 
@@ -18,8 +18,8 @@ export interface PromptInput {
 }
 
 export interface EvaluationInput extends PromptInput, Omit<GenerateOptions, 'priority'> {
-  /** Decoding steps run alone too. */
-  alone: boolean;
+  /** Reproducible steps share batches too. */
+  sharesSteps: boolean;
 }
 
 /**
@@ -27,12 +27,14 @@ export interface EvaluationInput extends PromptInput, Omit<GenerateOptions, 'pri
  * last one. It must be ended.
  */
 export async function evaluate(input: EvaluationInput): Promise<TokenSteps> {
-  const { slot, tokens, batching, alone, signal, sampling, biases, probabilities, withEnd, mayRunAhead } = input;
-  const leave = alone ? () => {} : batching.share();
+  const { slot, tokens, batching, reproducible, sharesSteps, signal } = input;
+  const { sampling, biases, probabilities, withEnd, mayRunAhead } = input;
+  const leave = reproducible && !sharesSteps ? () => {} : batching.share();
   let steps: TokenSteps;
   try {
     const position = await readPrompt(input);
-    const priority = alone ? ALONE : sharedBy(slot.sequence.id);
+    const steady = sharesSteps ? steadyBy(slot.sequence.id) : ALONE;
+    const priority = reproducible ? steady : sharedBy(slot.sequence.id);
     steps = slot.sequence.generate(tokens.slice(position), {
       priority,
       sampling,

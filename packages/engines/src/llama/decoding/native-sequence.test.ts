@@ -6,12 +6,13 @@ import { getLlama, type LlamaContext, LlamaGrammarEvaluationState, LlamaLogLevel
 import { afterAll, describe, expect, it } from 'vitest';
 import { llamaLibrary } from '../backend/local-builds.ts';
 import { selfTestModel } from '../backend/test-model.ts';
-import { type AddonContext, addonOf, LIBRARY_VERSION } from './addon.ts';
-import { ALONE, createBatching, sharedBy } from './batching.ts';
-import { createSequences } from './native-sequence.ts';
+import { type AddonContext, addonOf, LIBRARY_VERSION, type TokenWithLogits } from './addon.ts';
+import { ALONE, createBatching, sharedBy, steadyBy } from './batching.ts';
+import { type ContextSequencesOptions, createSequences } from './native-sequence.ts';
 import { samplingOptions } from './sampling.ts';
 import type { EvaluatedToken, GenerateOptions, Sequence } from './sequence.ts';
 import { createSlotPool } from './slots.ts';
+import { measureSteadiness } from './steadiness.ts';
 import { librarySequence } from './testing/library-sequence.ts';
 
 /**
@@ -37,14 +38,17 @@ afterAll(async () => {
 type Way = 'library' | 'native';
 const WAYS: readonly Way[] = ['library', 'native'];
 
-async function open(way: Way, count = 1, find?: typeof addonOf) {
-  const batching = createBatching({ lonePromptTokens: BATCH_SIZE, sharedPromptTokens: BATCH_SIZE, onBatch() {} });
+async function open(way: Way, count = 1, { find, idleRows }: Pick<ContextSequencesOptions, 'find' | 'idleRows'> = {}) {
+  const batching = createBatching({ lonePromptTokens: BATCH_SIZE, sharedPromptTokens: BATCH_SIZE });
   const context = await model.createContext({
     contextSize: CONTEXT_SIZE,
-    sequences: count,
+    sequences: count + (idleRows === 'shape' ? 1 : 0),
     batchSize: BATCH_SIZE,
     threads: 1,
-    batching: { itemPrioritizationStrategy: batching.strategy, dispatchSchedule: batching.schedule },
+    batching: {
+      itemPrioritizationStrategy: batching.strategy,
+      dispatchSchedule: (dispatch) => queueMicrotask(dispatch),
+    },
   });
   const { sequences, close } =
     way === 'library'
@@ -52,7 +56,13 @@ async function open(way: Way, count = 1, find?: typeof addonOf) {
           sequences: Array.from({ length: count }, (_, id) => librarySequence(context.getSequence(), id)),
           async close() {},
         }
-      : createSequences({ context, batching, threads: () => 1, ...(find && { find }) });
+      : await createSequences({
+          context,
+          batching,
+          threads: () => 1,
+          ...(find && { find }),
+          ...(idleRows && { idleRows }),
+        });
   return {
     sequences: sequences as readonly [Sequence, ...Sequence[]],
     batching,
@@ -277,9 +287,11 @@ describe('sequences past the public interface of node-llama-cpp', () => {
 
   it('forget what a batch that failed has left in the cache', async () => {
     let failing = false;
-    await using opened = await open('native', 1, (...found) => {
-      const addon = addonOf(...found);
-      return addon && { ...addon, context: failingAfterDecode(addon.context, () => failing) };
+    await using opened = await open('native', 1, {
+      find: (...found) => {
+        const addon = addonOf(...found);
+        return addon && { ...addon, context: failingAfterDecode(addon.context, () => failing) };
+      },
     });
     const slots = createSlotPool({ sequences: opened.sequences, chunkTokens: BATCH_SIZE });
     const request = {
@@ -301,12 +313,27 @@ describe('sequences past the public interface of node-llama-cpp', () => {
     expect(await write(slot.sequence, { tokens: PROMPT.slice(5), count: 4 })).toHaveLength(4);
   });
 
-  it('write the same with a seed while others write, stop and begin again', async () => {
-    await using opened = await open('native', 3);
-    const [seeded, ...others] = opened.sequences;
-    const run = { request: { temperature: 1, seed: 11, frequencyPenalty: 0.5 }, count: 60 };
-    const alone = await write(seeded, run);
-    await seeded.truncate(0);
+  it.each<
+    [string, Pick<ContextSequencesOptions, 'idleRows'> & { priority: (id: number) => GenerateOptions['priority'] }]
+  >([
+    ['alone in their batches', { priority: () => ALONE }],
+    ['beside others', { priority: steadyBy }],
+    ['in batches without gaps', { idleRows: 'gaps', priority: steadyBy }],
+    ['in batches that keep their shape', { idleRows: 'shape', priority: steadyBy }],
+  ])('write the same with a seed while others write, stop and begin again: %s', async (_, { priority, ...shape }) => {
+    await using opened = await open('native', 3, shape);
+    const [first, ...others] = opened.sequences;
+    const last = opened.sequences.at(-1) ?? first;
+    const seeded = (sequence: Sequence) =>
+      write(sequence, {
+        request: { temperature: 1, seed: 11, frequencyPenalty: 0.5 },
+        count: 60,
+        priority: priority(sequence.id),
+      });
+    const alone = await seeded(first);
+    await first.truncate(0);
+    expect(await seeded(last)).toEqual(alone);
+    await last.truncate(0);
     let over = false;
     const neighbours = others.map(async (sequence, at) => {
       while (!over) {
@@ -316,21 +343,60 @@ describe('sequences past the public interface of node-llama-cpp', () => {
         await sequence.truncate(at * 7);
       }
     });
-    const written = await write(seeded, run);
+    const written = await seeded(first);
     over = true;
     await Promise.all(neighbours);
     expect(written).toEqual(alone);
   });
 
+  it.each(['none', 'shape'] as const)('are found to be steady, idle rows: %s', async (idleRows) => {
+    await using opened = await open('native', 3, { idleRows });
+    expect(opened.sequences).toHaveLength(3);
+    expect(await measureSteadiness(opened.sequences)).toBe('together');
+    expect(opened.sequences.map(({ tokens }) => tokens.length)).toEqual([0, 0, 0]);
+    expect(await measureSteadiness(opened.sequences.slice(0, 1))).toBe('together');
+  });
+
+  it('are found not to be steady where the last bit depends on the neighbours', async () => {
+    let rows = 0;
+    await using opened = await open('native', 3, {
+      find(...found) {
+        const addon = addonOf(...found);
+        const { context } = addon;
+        const addToBatch: AddonContext['addToBatch'] = (...row) => {
+          rows += 1;
+          return context.addToBatch(...row);
+        };
+        const initBatch: AddonContext['initBatch'] = (tokens) => {
+          rows = 0;
+          context.initBatch(tokens);
+        };
+        const sampleToken = (async (...asked: Parameters<AddonContext['sampleToken']>) => {
+          const [token, a, b, logits, total] = await (
+            context.sampleToken as (...of: unknown[]) => Promise<TokenWithLogits>
+          )(...asked);
+          return [token, a, b, logits, rows > 1 ? total * (1 + 1e-9) : total];
+        }) as AddonContext['sampleToken'];
+        return {
+          ...addon,
+          context: { ...failingAfterDecode(context, () => false), addToBatch, initBatch, sampleToken },
+        };
+      },
+    });
+    expect(await measureSteadiness(opened.sequences)).toBe('alone');
+  });
+
   it('begin nothing after the model is unloaded', async () => {
     let samplers = 0;
-    await using opened = await open('native', 1, (...found) => {
-      const addon = addonOf(...found);
-      const createSampler = () => {
-        samplers++;
-        throw new Error('no model');
-      };
-      return addon && { ...addon, createSampler };
+    await using opened = await open('native', 1, {
+      find: (...found) => {
+        const addon = addonOf(...found);
+        const createSampler = () => {
+          samplers++;
+          throw new Error('no model');
+        };
+        return addon && { ...addon, createSampler };
+      },
     });
     const [sequence] = opened.sequences;
     await opened.close();

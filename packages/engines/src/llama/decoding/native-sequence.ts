@@ -7,11 +7,12 @@ import type {
   Token,
 } from 'node-llama-cpp';
 import { type Addon, type AddonSampler, addonOf, type TokenBiases, type TokenWithProbabilities } from './addon.ts';
-import type { Batching } from './batching.ts';
-import { createDecodeLoop, type DecodeLoop, type Step } from './decode-loop.ts';
+import { ALONE, type Batching, isSteadyStep } from './batching.ts';
+import { createDecodeLoop, type DecodeLoop, type IdleRow, type Step } from './decode-loop.ts';
 import type { EvaluatedToken, GenerateOptions, ScoreOptions, Sequence, TokenScore, TokenSteps } from './sequence.ts';
 
 export interface ContextSequences {
+  /** Without the one that the shape of batches takes. */
   sequences: readonly Sequence[];
   /** Waits for what is being computed, so that the context can be disposed of. */
   close(): Promise<void>;
@@ -20,26 +21,46 @@ export interface ContextSequences {
 export interface ContextSequencesOptions {
   context: LlamaContext;
   batching: Batching;
-  /** Threads for the batch that `batching` has just chosen. */
-  threads(): number;
+  /** Threads for a batch. */
+  threads(steps: readonly Step[]): number;
+  /**
+   * Rows of sequences that have nothing to compute, where they cost little:
+   * - `gaps`: between the steps of a batch, so that llama.cpp computes them in one pass.
+   * - `shape`: batches with reproducible steps also have one row of every sequence. The last sequence is kept for it, with a context that is
+   *   as long as any, because kernels are chosen by the longest context in a batch too.
+   */
+  idleRows?: 'none' | 'gaps' | 'shape';
   /** Finds the native objects of the library. */
   find?: typeof addonOf;
 }
 
 /** All sequences of a context that nothing else uses. */
-export function createSequences({
+export async function createSequences({
   context,
   batching,
   threads,
+  idleRows = 'none',
   find = addonOf,
-}: ContextSequencesOptions): ContextSequences {
+}: ContextSequencesOptions): Promise<ContextSequences> {
   const own = Array.from({ length: context.totalSequences }, () => context.getSequence());
   const addon = find(context, own[0]);
-  const loop = createDecodeLoop({ context: addon.context, batching, batchSize: context.batchSize, threads });
-  return {
-    sequences: own.map((sequence, id) => new NativeSequence({ context, sequence, id, addon, loop })),
-    close: () => loop.close(),
-  };
+  const loop: DecodeLoop = createDecodeLoop({
+    context: addon.context,
+    batching,
+    batchSize: context.batchSize,
+    threads,
+    fill(steps) {
+      if (idleRows === 'none' || steps[0]?.tokens.length !== 1) return [];
+      const used = steps.map(({ sequenceId }) => sequenceId);
+      const every = idleRows === 'shape' && steps.some(isSteadyStep);
+      const [from, to] = every ? [0, sequences.length] : [Math.min(...used), Math.max(...used)];
+      return sequences.slice(from, to).flatMap((sequence) => (used.includes(sequence.id) ? [] : sequence.idleRow()));
+    },
+  });
+  const sequences = own.map((sequence, id) => new NativeSequence({ context, sequence, id, addon, loop }));
+  if (idleRows !== 'shape') return { sequences, close: () => loop.close() };
+  await sequences.at(-1)?.lengthen(context.contextSize);
+  return { sequences: sequences.slice(0, -1), close: () => loop.close() };
 }
 
 interface NativeSequenceOptions {
@@ -90,6 +111,20 @@ class NativeSequence implements Sequence {
       this.tokens.length = Math.min(length, this.tokens.length);
       this.#isTorn = false;
     });
+  }
+
+  /** The row after its tokens, if there is room for it and it can be forgotten. */
+  idleRow(): IdleRow[] {
+    const position = this.tokens.length;
+    if (this.isForwardOnly || position === this.#context.contextSize) return [];
+    if (this.#isTorn) this.addon.context.removeTokenCellsFromSequence(this.id, position, TO_THE_END);
+    return [{ sequenceId: this.id, position }];
+  }
+
+  /** Makes its context as long as it can be, with a single token at the end and room for one more. */
+  async lengthen(length: number): Promise<void> {
+    await this.read(Array<Token>(length - 2).fill(0 as Token), ALONE);
+    await this.loop.between(() => this.addon.context.removeTokenCellsFromSequence(this.id, 0, length - 3));
   }
 
   async read(tokens: readonly Token[], priority: EvaluationPriority): Promise<void> {
