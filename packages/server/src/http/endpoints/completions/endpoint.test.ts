@@ -117,14 +117,21 @@ describe('a completion request', () => {
       best_of: 3,
       use_beam_search: true,
       stop_token_ids: [1],
+      stop_regex: 'end|stop',
+      custom_logit_processor: '{}',
+      ebnf: 'root ::= "a"',
+      regex: 'a+',
       truncate_prompt_tokens: 4,
       add_special_tokens: false,
     };
     for (const [field, value] of Object.entries(refused)) {
       expect(() => completionCommand({ model: 'm', prompt: 'a', [field]: value })).toThrow(`'${field}'`);
     }
+    const renamed = { regex: 'a+' };
+    expect(() => completionCommand({ model: 'm', prompt: 'a', ...renamed })).toThrow("send 'guided_regex' instead");
     const neutral = {
       suffix: null,
+      regex: null,
       use_beam_search: false,
       stop_token_ids: [],
       typical_p: 1,
