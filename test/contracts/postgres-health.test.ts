@@ -18,7 +18,7 @@ describe.skipIf(ownPostgresMissing !== undefined)('the health of PostgreSQL', ()
   });
   afterAll(() => postgres.stop());
   beforeEach(() => {
-    pool = createPool(url, { max: 2 });
+    pool = createPool(() => url, { max: 2 });
     health = new CommitHealth({ pool, patienceMs: LONG_MS });
   });
   afterEach(async () => {

@@ -128,7 +128,7 @@ describe.skipIf(postgresMissing)('plans of PostgreSQL', () => {
   /** A store whose statistics stay as they are. */
   async function open(url: string) {
     const database = await openPostgres({ url, migrations: MIGRATIONS });
-    const pool = createPool(url, { max: 1 });
+    const pool = createPool(() => url, { max: 1 });
     await keepStatistics(pool);
     const { accounts } = createSqlRepositories(database);
     await accounts.create(account(), someEntry());

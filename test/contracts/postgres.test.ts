@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, mkdtempDisposable, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -275,7 +276,8 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
   });
 
   it('lets go of locks when the machine that holds them is gone', async () => {
-    const pool = createPool(await server.createDatabase(), { max: 1, pipeline: true });
+    const poolUrl = await server.createDatabase();
+    const pool = createPool(() => poolUrl, { max: 1, pipeline: true });
     const { rows } = await pool.query(
       `select name, setting from pg_settings where name like 'tcp_keepalives_%' or name = 'idle_in_transaction_session_timeout' order by 1`,
     );
@@ -304,6 +306,37 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
       const [opened] = await Promise.allSettled([opening, cut()]);
       if (opened.status === 'rejected') expect(opened.reason).toBeInstanceOf(StoreUnavailableError);
     }
+  });
+
+  it('reads its address again for new connections, so that passwords can be rotated', async () => {
+    const url = new URL(await server.createDatabase());
+    const role = `rotated_${randomUUID().replaceAll('-', '')}`;
+    const admin = url.href;
+    await query(
+      admin,
+      `create role ${role} login password 'first'; alter database ${url.pathname.slice(1)} owner to ${role}; grant all on schema public to ${role}`,
+    );
+    url.username = role;
+    url.password = 'first';
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-address-'));
+    const file = join(directory.path, 'store');
+    await writeFile(file, `${url.href}\n`);
+    const addresses: string[] = [];
+    const store = await openStore(
+      { kind: 'postgres', url: url.href, file },
+      { onAddress: (address) => addresses.push(address) },
+    );
+    await store.accounts.create(account(), someEntry());
+    await query(admin, `alter role ${role} password 'second'`);
+    await query(admin, END_CONNECTIONS);
+    await expect.poll(() => store.health.problem()).toBe('the database refuses the password or the user');
+    url.password = 'second';
+    await writeFile(file, `${url.href}\n`);
+    await expect.poll(() => store.health.problem()).toBeUndefined();
+    expect(await store.accounts.get('acct_1')).toEqual(account());
+    expect(addresses).toEqual([url.href]);
+    await store.close();
+    await query(admin, `reassign owned by ${role} to current_user; drop owned by ${role}; drop role ${role}`);
   });
 
   it('works again after PostgreSQL has closed its connections', async () => {

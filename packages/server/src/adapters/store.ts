@@ -67,7 +67,12 @@ type SqliteSettings = { kind: 'sqlite' } & Pick<
   'path' | 'synchronous' | 'busyTimeoutMs' | 'reserveBytes'
 >;
 
-type PostgresSettings = { kind: 'postgres'; url: string };
+type PostgresSettings = {
+  kind: 'postgres';
+  url: string;
+  /** Has the address too, and is read for each new connection. */
+  file?: string | undefined;
+};
 
 /** Servers on SQLite start sooner without its code. */
 const loadPostgres = async () => ({
@@ -90,6 +95,8 @@ export interface StoreOptions {
   reportLimitMs?: number | undefined;
   /** How long requests wait for a store that is away. */
   patienceMs?: number | undefined;
+  /** Called with each address that the file of the store has later. */
+  onAddress?: ((url: string) => void) | undefined;
   /** Told about long waits for locks. */
   log?: Pick<Logger, 'warn'> | undefined;
 }
@@ -145,10 +152,11 @@ async function openSqliteStore(settings: SqliteSettings, { journal, reportLimitM
 }
 
 /** Any number of processes may serve from it. A ledger row is durable in PostgreSQL before its request is answered. */
-async function openPostgresStore({ url }: PostgresSettings, options: StoreOptions): Promise<Store> {
-  const { reportLimitMs, patienceMs, log } = options;
+async function openPostgresStore({ url, file: path }: PostgresSettings, options: StoreOptions): Promise<Store> {
+  const { reportLimitMs, patienceMs, log, onAddress } = options;
+  const file = path === undefined ? undefined : { path, onChange: onAddress };
   const { openPostgres, MIGRATIONS: migrations } = await loadPostgres();
-  const database = await openPostgres({ url, migrations, reportLimitMs, patienceMs, log });
+  const database = await openPostgres({ url, file, migrations, reportLimitMs, patienceMs, log });
   const { health, purge, prepareMonths, refreshStatistics, time, close } = database;
   return { ...createSqlRepositories(database), health, purge, prepareMonths, refreshStatistics, time, close };
 }
@@ -173,7 +181,7 @@ export async function openTransfer(options: {
   try {
     if (source.identity === undefined)
       throw new TransferError('the data directory has no accounts: there is nothing to copy');
-    const migrate = () => migrateDatabase({ url, migrations: MIGRATIONS, log });
+    const migrate = () => migrateDatabase({ address: () => url, migrations: MIGRATIONS, log });
     return { source, target: await openPostgresTarget({ url, migrate, identity: source.identity, now, log }) };
   } catch (error) {
     source.close();

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { makeFolder } from '@baobab/core/runtime/make-folder.ts';
@@ -44,8 +44,8 @@ export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void>
   }
 }
 
-function storeSettings({ dataDir, store }: ResolvedConfig): StoreSettings {
-  if (store !== undefined) return { kind: 'postgres', url: store };
+function storeSettings({ dataDir, store, storeFile }: ResolvedConfig): StoreSettings {
+  if (store !== undefined) return { kind: 'postgres', url: store, file: storeFile && resolve(storeFile) };
   return { kind: 'sqlite', path: join(dataDir, 'baobab.sqlite'), reserveBytes: RESERVE_BYTES };
 }
 

@@ -108,6 +108,10 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
       reportLimitMs: config.reports.limitSeconds * 1_000,
       patienceMs: config.storePatienceSeconds * 1_000,
       log: logger,
+      onAddress(url) {
+        secrets.add(secretsOf({ ...config, store: url }));
+        logger.info({ setting: 'store_file' }, 'the address of the store has changed, new connections use it');
+      },
     });
   const store = await whenThere(open, logger);
   const clock = config.store === undefined ? machineClock : await whenThere(() => openStoreClock(store), logger);

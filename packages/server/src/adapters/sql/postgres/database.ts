@@ -1,12 +1,12 @@
 import type { StoreHealth } from '@baobab/core/ports/store-health.ts';
 import { type Compilable, Kysely, PostgresDialect, type PostgresPool, sql } from 'kysely';
-import type { QueryResult } from 'pg';
+import type { Pool, QueryResult } from 'pg';
 import { answersTo, type PlainValue, type SqlDatabase } from '../shared/database.ts';
 import type { SchemaMigration } from '../shared/migrator.ts';
 import { REPORTS_AT_ONCE, ReportTurns } from '../shared/report-turns.ts';
 import type { Tables } from '../shared/tables.ts';
 import { CommitHealth } from './commit-health.ts';
-import { createPool } from './connections.ts';
+import { type AddressFile, addressFrom, createPool } from './connections.ts';
 import { withStoreErrors } from './failures.ts';
 import { type LockLog, logBlocked } from './locks.ts';
 import { migrateDatabase } from './migrate.ts';
@@ -19,6 +19,8 @@ import { refuseUnfinishedCopy } from './transfer-target.ts';
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database?sslmode=…` */
   url: string;
+  /** Has the address too, and is read for each new connection. */
+  file?: AddressFile | undefined;
   migrations: Readonly<Record<string, SchemaMigration>>;
   /** How long one report may take that somebody asked for. Without end by default. */
   reportLimitMs?: number | undefined;
@@ -47,9 +49,10 @@ const toWritten = ({ rows, rowCount }: QueryResult) => ({ rows, changes: rowCoun
 const over = (pool: PostgresPool): Kysely<Tables> => new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 
 export async function openPostgres(options: PostgresOptions): Promise<SqlDatabase & { health: StoreHealth }> {
-  const { url, migrations, reportLimitMs, patienceMs = 0, log } = options;
-  await migrateDatabase({ url, migrations, log, check: refuseUnfinishedCopy });
-  const [reads, writes, reports] = [createPool(url, READ), createPool(url, WRITE), createPool(url, REPORT)];
+  const { migrations, reportLimitMs, patienceMs = 0, log } = options;
+  const address = addressFrom(options.url, options.file);
+  await migrateDatabase({ address, migrations, log, check: refuseUnfinishedCopy });
+  const [reads, writes, reports] = [READ, WRITE, REPORT].map((each) => createPool(address, each)) as [Pool, Pool, Pool];
   const turns = new ReportTurns({ limitMs: reportLimitMs });
   let logsBlockedAt = 0;
   const onSlow = () => {

@@ -1,7 +1,7 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import type { Client } from 'pg';
 import { migrate, type SchemaMigration } from '../shared/migrator.ts';
-import { connectChecked, createPool } from './connections.ts';
+import { type CurrentAddress, connectChecked, createPool } from './connections.ts';
 import { withStoreErrors } from './failures.ts';
 import { LOCKS, type LockLog, takeLock } from './locks.ts';
 import { createPartitions } from './partitions.ts';
@@ -11,15 +11,15 @@ import { forReading } from './read-pool.ts';
 const POOL = { max: 2 };
 
 export interface MigrationOptions {
-  url: string;
+  address: CurrentAddress;
   migrations: Readonly<Record<string, SchemaMigration>>;
   log?: LockLog;
   check?: ((client: Client) => Promise<void>) | undefined;
 }
 
-export async function migrateDatabase({ url, migrations, log, check }: MigrationOptions): Promise<void> {
-  const client = await connectChecked(url);
-  const pool = createPool(url, POOL);
+export async function migrateDatabase({ address, migrations, log, check }: MigrationOptions): Promise<void> {
+  const client = await connectChecked(address());
+  const pool = createPool(address, POOL);
   try {
     if (check !== undefined) await withStoreErrors(check(client));
     const turn = await withStoreErrors(takeLock(client, LOCKS.migration, 'the migration of the database', log));
