@@ -43,7 +43,10 @@ const CHUNK_MS = 20;
 /** Those of open streams: few, so that memory is not that of work. */
 const SLOW_CHUNK_MS = 5_000;
 const START_MS = 1_000;
-const WARM_UP_SECONDS = values.quick ? 6 : 20;
+/** Each is as long as a measurement. */
+const WARM_UP_TURNS = values.quick ? 2 : 5;
+/** A stream begins within START_MS and lasts until some time after the measurement: a side may not bear that clients leave. */
+const WORDS = Math.ceil((seconds * 1000 + 3 * START_MS) / CHUNK_MS);
 const CLIENT_FLAGS = ['--min-semi-space-size=64', '--max-semi-space-size=64', '--no-memory-reducer'];
 const UPSTREAM_FLAGS = ['--min-semi-space-size=16', '--no-memory-reducer'];
 
@@ -87,11 +90,11 @@ const layout = planCores();
 pinProcess(layout.load, process.pid);
 await using resources = new AsyncDisposableStack();
 const directory = resources.use(await mkdtempDisposable(join(tmpdir(), 'baobab-bench-')));
-const startUpstream = async (intervalMs: number) =>
+const startUpstream = async (intervalMs: number, words = 1_000_000) =>
   resources.use(
     await startProgram(
       pinned(layout.upstream, [process.execPath, ...UPSTREAM_FLAGS, join(import.meta.dirname, 'replicas/upstream.ts')]),
-      { STREAM_WORDS: '1000000', WORD_INTERVAL_MS: `${intervalMs}` },
+      { STREAM_WORDS: `${words}`, WORD_INTERVAL_MS: `${intervalMs}` },
     ),
   );
 const client = resources.use(new Client(layout.load));
@@ -122,17 +125,17 @@ async function alone<Result>(side: Side, sides: readonly Side[], work: () => Pro
   }
 }
 
-async function measureTurn(side: Side, count: number, forSeconds: number): Promise<Turn> {
+async function measureTurn(side: Side, count: number): Promise<Turn> {
   const { firstEventMs } = await client.openAt(side, count);
   // The begin of a stream costs far more than a chunk.
   await sleep(START_MS / 2);
   await client.ask({ kind: 'mark' });
   const [processor, stolen, startedAt] = [processorSeconds(side.pids()), stolenMs(), performance.now()];
-  await sleep(forSeconds * 1000);
+  await sleep(seconds * 1000);
   const elapsedMs = performance.now() - startedAt;
   const used = processorSeconds(side.pids()) - processor;
   const { events, largestGapMs } = await client.ask<Marked>({ kind: 'mark' });
-  await client.ask({ kind: 'close' });
+  await client.ask({ kind: 'wait' });
   return {
     chunkUs: (used * 1e6) / events,
     firstMs: median(firstEventMs),
@@ -143,16 +146,18 @@ async function measureTurn(side: Side, count: number, forSeconds: number): Promi
 }
 
 async function measureChunks(): Promise<void> {
-  const upstream = await startUpstream(CHUNK_MS);
+  const upstream = await startUpstream(CHUNK_MS, WORDS);
   await using stop = new AsyncDisposableStack();
   const sides = await startSides(upstream.address, stop);
-  for (const side of sides) await alone(side, sides, () => measureTurn(side, 100, WARM_UP_SECONDS));
+  for (const side of sides) {
+    for (let turn = 0; turn < WARM_UP_TURNS; turn += 1) await alone(side, sides, () => measureTurn(side, 100));
+  }
   for (const count of running) {
     const turns = new Map<string, Turn[]>(sides.map(({ name }) => [name, []]));
     for (let round = 0; round < rounds; round += 1) {
       // The order alternates, so that no side always follows the same other one.
       for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
-        turns.get(side.name)?.push(await alone(side, sides, () => measureTurn(side, count, seconds)));
+        turns.get(side.name)?.push(await alone(side, sides, () => measureTurn(side, count)));
       }
     }
     const of = (name: string, what: keyof Turn) => (turns.get(name) ?? []).map((turn) => turn[what]);

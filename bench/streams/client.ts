@@ -7,6 +7,8 @@ export type ClientCommand =
   | { kind: 'open'; url: string; headers: Record<string, string>; body: string; count: number; overMs: number }
   /** Answered with what came since the last mark. */
   | { kind: 'mark' }
+  /** Answered when all streams have ended. */
+  | { kind: 'wait' }
   | { kind: 'close' };
 
 export interface Opened {
@@ -21,10 +23,12 @@ export interface Marked {
 }
 
 const EVENT = Buffer.from('data: {');
+const LAST = 'data: [DONE]';
 
 class Stream {
   readonly socket: Socket;
   readonly begun = Promise.withResolvers<number>();
+  readonly ended = Promise.withResolvers<void>();
   largestGapMs = 0;
   #latestAt = 0;
 
@@ -33,8 +37,12 @@ class Stream {
     this.socket = connect({ host: target.hostname, port: Number(target.port), noDelay: true });
     this.socket.on('connect', () => this.socket.write(request));
     this.socket.on('error', (error) => this.begun.reject(error));
-    this.socket.on('close', () => this.begun.reject(new Error('the server closed a stream')));
+    this.socket.on('close', () => {
+      this.begun.reject(new Error('the server closed a stream'));
+      this.ended.resolve();
+    });
     this.socket.on('data', (bytes) => {
+      if (bytes.includes(LAST)) this.ended.resolve();
       const events = countEvents(bytes);
       if (events === 0) {
         if (!bytes.toString('latin1').startsWith('HTTP/1.1 200')) this.#refuse(bytes);
@@ -94,9 +102,15 @@ function close(): void {
   streams = [];
 }
 
+async function waitForEnd(): Promise<void> {
+  await Promise.all(streams.map(({ ended }) => ended.promise));
+  close();
+}
+
 process.on('message', async (command: ClientCommand) => {
   try {
     if (command.kind === 'open') process.send?.({ result: await open(command) });
+    else if (command.kind === 'wait') process.send?.({ result: await waitForEnd() });
     else process.send?.({ result: command.kind === 'mark' ? mark() : close() });
   } catch (error) {
     process.send?.({ problem: (error as Error).message });
