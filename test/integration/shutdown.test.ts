@@ -73,7 +73,9 @@ it('bills the delivered part of a stream that the deadline cuts off, and whole a
     const { data } = (await (await fetch(`${server.address}/v1/requests`, { headers: { authorization } })).json()) as {
       data: { status: number; code: string; completion_tokens: number }[];
     };
-    const listed = data.map(({ status, code, completion_tokens: tokens }) => `${status} ${code} ${tokens}`);
+    // Lines of the batch may have run again meanwhile.
+    const refused = data.filter(({ status }) => status !== 200);
+    const listed = refused.map(({ status, code, completion_tokens: tokens }) => `${status} ${code} ${tokens}`);
     expect(listed.sort()).toEqual(['503 model_unavailable 0', '503 model_unavailable 3']);
     expect(await (await ask(server)).text()).toContain('[DONE]');
     const statusOf = async () => {
