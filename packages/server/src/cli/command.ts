@@ -9,6 +9,8 @@ export interface CommandContext {
   locate(path: readonly string[]): string;
   env: Readonly<Record<string, string | undefined>>;
   print(text: string): void;
+  /** A part of a line. */
+  write?: ((text: string) => void) | undefined;
   /** A remark beside the output, on standard error. */
   warn?: ((text: string) => void) | undefined;
 }

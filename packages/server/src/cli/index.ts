@@ -55,6 +55,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: 'Copy a data directory into PostgreSQL, to run several servers',
     load: async () => (await import('./migrate.ts')).migrateCommand,
   },
+  try: {
+    summary: 'Ask a chat model of a running server',
+    load: async () => (await import('./try.ts')).tryCommand,
+  },
   launch: {
     summary: 'Print the settings that make a client use this server',
     load: async () => (await import('./launch/launch.ts')).launchCommand,

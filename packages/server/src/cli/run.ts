@@ -142,7 +142,8 @@ export async function runCommand([name, ...args]: readonly string[], within: Com
   const { env, stdout, stderr } = within;
   // A server keeps running when its output is closed.
   if (name !== 'serve') endWithReader(stdout);
-  const print = (text: string) => stdout.write(`${printable(text)}\n`);
+  const write = (text: string) => void stdout.write(printable(text));
+  const print = (text: string) => write(`${text}\n`);
   const printError = (text: string) => stderr.write(`${printable(text)}\n`);
   if (name === 'help' && args[0] !== undefined) return runCommand([args[0], '--help'], within);
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
@@ -174,7 +175,7 @@ export async function runCommand([name, ...args]: readonly string[], within: Com
       workingDirectory: within.cwd(),
     });
     dataDir = config.dataDir;
-    await command.run({ args: rest, config, configFile: file, locate, env, print, warn: printError });
+    await command.run({ args: rest, config, configFile: file, locate, env, print, write, warn: printError });
     return 0;
   } catch (error) {
     const advice = dataDir === undefined ? undefined : await fullDiskAdvice(error, dataDir);

@@ -3,20 +3,13 @@ import { nearest, nearestSlug } from '@baobab/core/runtime/nearest.ts';
 import { openCatalogForReading } from '../../compose/administration.ts';
 import type { ResolvedConfig } from '../../config/load.ts';
 import { type Command, CommandFailed, UsageError } from '../command.ts';
+import { localAddress } from '../local-address.ts';
 import { parseOptions } from '../options.ts';
 import { table } from '../table.ts';
 import type { RecipePart, RecipeValues } from './recipe.ts';
 import { RECIPES } from './recipes.ts';
 
 const DEFAULT_MODEL = 'qwen/qwen3-8b';
-const EVERY_INTERFACE: readonly string[] = ['0.0.0.0', '::'];
-
-/** Where a client on this machine finds the server. */
-function localAddress({ host, port, tls }: ResolvedConfig): string {
-  const name = EVERY_INTERFACE.includes(host) ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
-  return `${tls.cert === undefined ? 'http' : 'https'}://${name}:${port}`;
-}
-
 async function chatModel(config: ResolvedConfig, name: string) {
   const { entries } = await openCatalogForReading(config);
   const chats = entries.filter(({ modality }) => modality === 'chat');

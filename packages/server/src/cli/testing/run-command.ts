@@ -15,6 +15,7 @@ export async function runCommand(
   const environment = { ...env, BAOBAB_DATA_DIR: dataDir };
   const { config, rest, locate } = loadConfig({ args: [...args], env: environment, workingDirectory: '/' });
   const printed: string[] = [];
+  let begun = '';
   const warned: string[] = [];
   await command.run({
     args: rest,
@@ -22,7 +23,13 @@ export async function runCommand(
     configFile: undefined,
     locate,
     env: environment,
-    print: (text) => printed.push(text),
+    print(text) {
+      printed.push(begun + text);
+      begun = '';
+    },
+    write(text) {
+      begun += text;
+    },
     warn: (text) => warned.push(text),
   });
   return { printed: printed.join('\n'), warned: warned.join('\n') };
