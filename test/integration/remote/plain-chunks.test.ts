@@ -391,6 +391,7 @@ describe('text that passes as JSON', () => {
       }),
       { numRuns },
     );
-    expect(asJson).toBeGreaterThan(numRuns);
+    // Otherwise it compares nothing. One or two a run are usual, and their number varies with what is generated.
+    expect(asJson).toBeGreaterThan(numRuns / 4);
   });
 });
