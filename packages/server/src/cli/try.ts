@@ -1,5 +1,6 @@
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
 import { systemReason } from '@baobab/core/runtime/system-reason.ts';
-import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { localAddress } from './local-address.ts';
 import { parseOptions } from './options.ts';
@@ -68,10 +69,10 @@ export const tryCommand: Command = {
       stream_options: { include_usage: true },
     });
     let usage: Chunk['usage'];
-    const events = body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
-    for await (const { data } of events ?? []) {
-      if (data === '[DONE]') break;
-      const chunk: Chunk = JSON.parse(data);
+    const lines = createInterface({ input: body === null ? Readable.from([]) : Readable.fromWeb(body) });
+    for await (const line of lines) {
+      if (!line.startsWith('data: {')) continue;
+      const chunk: Chunk = JSON.parse(line.slice('data: '.length));
       if (chunk.error !== undefined) throw new CommandFailed(chunk.error.message);
       write?.(chunk.choices?.[0]?.delta?.content ?? '');
       usage = chunk.usage ?? usage;

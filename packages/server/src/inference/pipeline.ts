@@ -1,5 +1,5 @@
 import { mayAskNextModel } from '@baobab/core/domain/attempts.ts';
-import { type Consumption, consumptionOf } from '@baobab/core/domain/measures.ts';
+import { type Consumption, consumptionOf, MEASURE_NAMES } from '@baobab/core/domain/measures.ts';
 import type { Modality, ModelEntry, ModelVersion, ResolvedModel } from '@baobab/core/domain/model.ts';
 import { costNanoUsd } from '@baobab/core/domain/pricing.ts';
 import { type Account, hasBudget, type Principal } from '@baobab/core/domain/principal.ts';
@@ -266,7 +266,7 @@ const reservedBy = (work: BilledWork<unknown>, model: ResolvedModel, most: Consu
 
 /** More will be asked for, not counting the template of a prompt. */
 const isFirstStep = (first: Consumption, most: Consumption): boolean =>
-  first.completionTokens < most.completionTokens || first.audioSeconds < most.audioSeconds;
+  MEASURE_NAMES.some((name) => name !== 'promptTokens' && first[name] < most[name]);
 
 const contextOf = (
   { requestId, signal, principal, priority, observer }: InferenceCall,
