@@ -488,6 +488,16 @@ describeInBrowser('the budget of a key', () => {
   });
 });
 
+describeInBrowser('requests of a time without any', () => {
+  it('are said to be none in this range', async () => {
+    await using opened = await openPage();
+    const { page } = opened;
+    await signIn(page, bed.address, KEY, '/requests?account=*&range=custom&from=2020-01-01&to=2020-01-02');
+    await page.getByText('No requests in this range').waitFor();
+    expect(await page.locator('main').textContent()).not.toMatch(/yet|this account/);
+  });
+});
+
 describeInBrowser('a model that runs a request', () => {
   it('is unloaded after a question, and says what it waits for', async () => {
     await using opened = await openPage();
