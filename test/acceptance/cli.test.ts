@@ -115,6 +115,8 @@ describe('keys beside a running server', () => {
     const renamed = ['keys', 'update', id, '--rpm', 'none', '--name', 'new'];
     expect(await baobabJson<KeyAnswer>(server.dataDir, renamed)).toMatchObject({ id, rpm: null, name: 'new' });
     await expectSeen(embed, { status: 200, rpm: 500, tpm: 9_000 });
+    const again = await baobab(server.dataDir, ['keys', 'update', id, '--name', 'newest']);
+    expect(again.stdout).toContain('\nchanged: name newest\n');
     const account = await baobab(server.dataDir, ['accounts', 'update', 'changing', '--rpm', '700', '--tpm', '8000']);
     expect(account.stdout).toMatch(
       /^ID +NAME +STATE +LIMITS +RETENTION +CREATED\n\S+ +changing +active +700 rpm, 8000 tpm +- /,

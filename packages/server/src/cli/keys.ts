@@ -169,7 +169,10 @@ export const keysCommand: Command = {
       if (Object.keys(changes).length === 0) throw new UsageError('nothing to change was given; try --rpm 60');
       const key = known(await keys.updateKey(subject, changes, by));
       const owners = await accounts.ofKeys([key]);
-      const changed = [keyTable([key], { owners, rules }), keyChangesText(rights, key)].filter((text) => text !== '');
+      const changed = [
+        keyTable([key], { owners, rules }),
+        keyChangesText({ ...rights, name: values.name }, key),
+      ].filter((text) => text !== '');
       print(values.json ? JSON.stringify(await toWire(key)) : changed.join('\n\n'));
       await warnOfUnmatched();
     } else if (action === 'revoke') {

@@ -180,8 +180,8 @@ function changesText<Fields extends object>(table: Table<Fields>, changes: Chang
 export const accountChangesText = (changes: Changes<AccountSettings>, account: Account): string =>
   changesText<AccountSettings>(ACCOUNT, changes, account);
 
-export const keyChangesText = (changes: Changes<Omit<KeyRights, 'name'>>, key: ApiKey): string =>
-  changesText<KeyRights>(KEY, changes, key);
+export const keyChangesText = (changes: Changes<KeyRights>, key: ApiKey): string =>
+  changesText<KeyRights>({ name: ['name', (_name, given) => given], ...KEY }, changes, key);
 
 export const accountSettingsFrom = (values: Values<typeof ACCOUNT>): Changes<AccountSettings> =>
   changesFrom<AccountSettings>(ACCOUNT, values);
