@@ -75,7 +75,10 @@ export const keysCommand: Command = {
     ['list [--account NAME] [--search TEXT]', 'keys with their limits and what they spent this month'],
     ['update <id> [options]', "change the settings that are given; 'none' removes a limit"],
     ['revoke <id>', 'refuse the key within a second; cannot be undone'],
-    ['rotate <id> [--grace 24h]', 'issue a new secret; the old one is valid for the grace period, at most 24h'],
+    [
+      'rotate <id> [--grace 24h]',
+      'issue a new secret; the old one is valid for the grace period, at most 24h, unless its --expires is changed later',
+    ],
   ],
   options: [
     ['--account NAME', "create: who owns the key, by default the account 'default'; list: only its keys"],
