@@ -3,9 +3,9 @@ import type { EngineMetrics } from '../host/metrics.ts';
 const WINDOW_SECONDS = 10;
 
 export interface TokenRates {
-  /** Tokens a second of a model, by `slug@version`, over the last ten seconds. */
+  /** Tokens a second of a model, by `slug@version`: those of the requests that ended in the last ten seconds. */
   of(model: string): { input: number; output: number };
-  /** For requests that an upstream ran: only local engines report tokens as they make them. */
+  /** For requests that an upstream ran: only local engines report their tokens. */
   add(model: string, used: { input: number; output: number }): void;
 }
 

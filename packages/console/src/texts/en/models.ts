@@ -75,7 +75,7 @@ export const engines = {
     weights: 'Weights',
     memory: 'Memory',
     queue: 'Running / queued',
-    speed: 'Tokens/s in / out',
+    speed: 'Tokens/s in / out, of ended requests',
   },
   show: { all: 'All', running: 'Running', problems: 'With problems' },
   statuses: {

@@ -52,7 +52,7 @@ export const EngineShape = Type.Object({
   queue_depth: Type.Integer(),
   tokens_per_second: Type.Object(
     { input: Type.Number(), output: Type.Number() },
-    { description: 'Over the last 10 seconds, on this server' },
+    { description: 'Of requests that ended in the last 10 seconds, on this server' },
   ),
   weights: Type.Union([WeightsShape, Type.Null()], { description: 'Null: only upstreams serve it' }),
   upstreams: Type.Array(UpstreamShape),
