@@ -18,7 +18,8 @@ export const accounts = {
   emptyText: 'Create one for each team or customer. Nothing crosses from one account to another.',
   sheetTitle: 'Create an account',
   name: 'Name',
-  nameHint: 'Letters, digits, spaces, dots, dashes.',
+  nameHint:
+    'At most 64 characters: letters, digits, spaces, dots, dashes and underscores, with a letter or digit first.',
   weight: 'Weight',
   weightHint: 'Its share of the work while others wait, compared with theirs. 1 by default.',
   retention: 'Days to keep files',
