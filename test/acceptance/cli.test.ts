@@ -66,6 +66,9 @@ describe('keys beside a running server', () => {
     const third = await baobabJson<KeyAnswer>(server.dataDir, ['keys', 'rotate', second.id, '--grace', '0s']);
     await expectSeen(() => status(second.secret), 403);
     expect(await status(third.secret)).toBe(200);
+    const chain = await baobab(server.dataDir, ['keys', 'list', '--search', 'rotating']);
+    expect(chain.stdout.match(/ \$0 \(shared\) /g)).toHaveLength(3);
+    expect(chain.stdout).toContain('\nshared: a rotated key and those that replaced it');
   });
 
   it('are limited to their models, and listed without secrets', async () => {

@@ -179,6 +179,9 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
       await store.ledger.append([ledgerRow({ accountId, keyId: 'key_2', costNanoUsd: 7 })]);
       const window = { accountId, start: 0, end: Date.UTC(2027, 0, 1) };
       expect(await store.usage.spentNanoUsd({ ...window, originalKeyId: originalId })).toBe(15n);
+      const rows = await store.usage.query({ ...window, bucket: 'month', groupBy: ['key'], limit: 10 });
+      const originals = [undefined, originalId, originalId];
+      expect(chain.map((id) => rows.find(({ keyId }) => keyId === id)?.originalKeyId)).toEqual(originals);
     });
 
     it('returns the earliest buckets when there are too many', async () => {

@@ -488,6 +488,37 @@ describeInBrowser('the budget of a key', () => {
   });
 });
 
+describeInBrowser('a rotated key', () => {
+  it('has spent what it shares with the old one, in lists, its sheet and the overview', async () => {
+    await bed.post('/v1/admin/accounts', { name: 'rotating' });
+    const budget = { account: 'rotating', name: 'rotated key', monthly_budget_usd: 5 };
+    type Issued = { id: string; secret: string };
+    const old = (await (await bed.post('/v1/admin/keys', budget)).json()) as Issued;
+    const body = { model: CHAT, messages: [{ role: 'user', content: 'one two three' }], max_tokens: 1 };
+    expect((await bed.post('/v1/chat/completions', body, old.secret)).status).toBe(200);
+    const next = (await (await bed.post(`/v1/admin/keys/${old.id}/rotate`, {})).json()) as Issued;
+    const own = await json<{ budget: { spent_usd: number } }>('/v1/keys/me', next.secret);
+    const spent = own.budget.spent_usd;
+    expect(spent).toBeGreaterThan(0);
+    await using opened = await openPage();
+    const { page } = opened;
+    await signIn(page, bed.address, KEY, `/keys?account=*&key=${next.id}`);
+    const sheet = page.getByRole('dialog', { name: budget.name });
+    await sheet.getByText(`${moneyExact(spent)} of ${money(5)}`).waitFor();
+    await sheet.getByText('shared with the keys that it replaced').waitFor();
+    const rows = page.getByRole('row', { name: budget.name });
+    await rows.first().waitFor();
+    const cells = await rows.locator('td').allTextContents();
+    expect(cells.filter((cell) => cell.startsWith(`${money(spent)} /`))).toHaveLength(2);
+    await page.goto(`${bed.address}/console/?account=*`);
+    const budgets = page.getByRole('region', { name: 'Budgets' });
+    await budgets
+      .getByText(`${money(spent)} of ${money(5)}`)
+      .nth(1)
+      .waitFor();
+  });
+});
+
 describeInBrowser('requests of a time without any', () => {
   it('are said to be none in this range', async () => {
     await using opened = await openPage();

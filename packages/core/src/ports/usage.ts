@@ -27,7 +27,10 @@ export interface UsageQuery extends UsageWindow, UsageFilter {
 }
 
 /** What a row or bucket is grouped by; other fields are absent. */
-export type UsageGroup = Partial<SeriesNames & Record<DimensionLabel, string | null>>;
+export type UsageGroup = Partial<SeriesNames & Record<DimensionLabel, string | null>> & {
+  /** Of a key that replaced another: the first key of its rotations, with which it shares limits and spending. */
+  originalKeyId?: string;
+};
 
 export interface UsageRow extends Consumption, UsageGroup {
   /** Number of the bucket, see `usageBucketBounds`. */

@@ -44,6 +44,9 @@ interface KeyTableOptions {
 }
 
 function keyTable(keys: readonly ApiKey[], { owners, rules, spentBy }: KeyTableOptions): string {
+  const rotated = new Set(keys.filter(({ id, originalId }) => originalId !== id).map(({ originalId }) => originalId));
+  const spentText = (key: ApiKey, spent: bigint) =>
+    `$${usdText(spent)}${rotated.has(key.originalId) ? ' (shared)' : ''}`;
   const rows = keys.map((key) => [
     key.id,
     `${key.prefix}…`,
@@ -52,13 +55,17 @@ function keyTable(keys: readonly ApiKey[], { owners, rules, spentBy }: KeyTableO
     stateOf(key, Date.now()),
     key.lastUsedAt === null ? 'never' : minuteText(key.lastUsedAt),
     keyLimitsText(key, owners.get(key.accountId) ?? NO_LIMITS, rules),
-    ...(spentBy === undefined ? [] : [`$${usdText(spentBy(key))}`]),
+    ...(spentBy === undefined ? [] : [spentText(key, spentBy(key))]),
     key.allowedModels.join(',') || '-',
     scopesText(key.scopes),
   ]);
   const spent = spentBy === undefined ? [] : ['SPENT THIS MONTH'];
   const headings = ['ID', 'KEY', 'NAME', 'ACCOUNT', 'STATE', 'LAST USED', 'LIMITS', ...spent, 'MODELS', 'SCOPES'];
-  return `${table(headings, rows)}\n\n${defaultsText(rules)}`;
+  const note =
+    spentBy !== undefined && rotated.size > 0
+      ? '\nshared: a rotated key and those that replaced it have the same limits and spending'
+      : '';
+  return `${table(headings, rows)}\n\n${defaultsText(rules)}${note}`;
 }
 
 const ACTIONS = {

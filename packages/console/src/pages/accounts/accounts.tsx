@@ -90,8 +90,8 @@ export default function Accounts() {
             id: 'spend',
             label: columns.spend,
             number: true,
-            sortBy: ({ id }) => spend?.get(id) ?? 0,
-            cell: ({ id, monthly_budget_usd: budget }) => <SpendCell spend={spend?.get(id)} budget={budget} />,
+            sortBy: (account) => spend?.get(account) ?? 0,
+            cell: (account) => <SpendCell spend={spend?.get(account)} budget={account.monthly_budget_usd} />,
           },
           {
             id: 'rpm',
@@ -128,7 +128,7 @@ export default function Accounts() {
         <AccountSheet
           key={open.id}
           account={open}
-          spend={spend?.get(open.id) ?? 0}
+          spend={spend?.get(open) ?? 0}
           onClose={() => changeSearch({ open: undefined })}
         />
       )}

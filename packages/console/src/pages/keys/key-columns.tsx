@@ -70,10 +70,11 @@ export function keyColumns({ spend, now, withAccount, withStatus }: KeyColumnsOp
       id: 'spend',
       label: texts.keys.columns.spend,
       number: true,
-      sortBy: ({ id }) => spend?.get(id) ?? 0,
-      cell: ({ id, limits: { monthly_budget_usd: budget, monthly_budget_from: from } }) => (
-        <SpendCell spend={spend?.get(id)} budget={budget} isOfAccount={from === 'account'} />
-      ),
+      sortBy: (key) => spend?.get(key) ?? 0,
+      cell: (key) => {
+        const { monthly_budget_usd: budget, monthly_budget_from: from } = key.limits;
+        return <SpendCell spend={spend?.get(key)} budget={budget} isOfAccount={from === 'account'} />;
+      },
     },
     {
       id: 'used',

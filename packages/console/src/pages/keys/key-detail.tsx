@@ -99,6 +99,7 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
           ]}
         />
         {from === 'key' && <BudgetMeter spend={spend} budget={budget} />}
+        {key.original_id !== key.id && <p class="small muted">{texts.keys.spendShared}</p>}
         <div class="row row-wrap">
           <LinkButton size="small" icon="usage" href={href('/usage', { key: key.id, group: 'model' })}>
             {texts.keys.usageOf}

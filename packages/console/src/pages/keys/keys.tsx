@@ -108,7 +108,7 @@ export default function Keys() {
       {open && created === undefined && (
         <KeyDetail
           keyRecord={open}
-          spend={spend?.get(open.id) ?? 0}
+          spend={spend?.get(open) ?? 0}
           onClose={() => changeSearch({ key: undefined })}
           onRotated={setCreated}
         />

@@ -147,13 +147,10 @@ function Budgets() {
   const { overview } = texts;
   if (!accounts.data || !keys.data || !accountSpend || !keySpend) return <Skeleton height={290} />;
   const now = Date.now();
-  const entry = (
-    { id, name, monthly_budget_usd }: Account | Key,
-    spend: MonthlySpend,
-    more: { to: string; kind: string },
-  ) => {
+  const entry = (owner: Account | Key, spend: MonthlySpend, more: { to: string; kind: string }) => {
+    const { id, name, monthly_budget_usd } = owner;
     const budget = monthly_budget_usd ?? 0;
-    const spent = spend.get(id) ?? 0;
+    const spent = spend.get(owner) ?? 0;
     return { id, name, budget, spent, share: budget > 0 ? spent / budget : 1, ...more };
   };
   const rows = [

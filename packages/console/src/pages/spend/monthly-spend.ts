@@ -2,12 +2,13 @@ import { may } from '@baobab/core/domain/operations.ts';
 import { type Range, useNow } from '../../address/range.ts';
 import { useUsage } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
+import type { Account, Key, UsageBucket } from '../../api/types.ts';
 import { groupTotals, OTHERS } from '../../charts/grouping.ts';
 import { bucketStart } from '../../format/zones.ts';
 
 export interface MonthlySpend {
-  /** Null: not known, because there are too many and others spent more. */
-  get(id: string): number | null;
+  /** Of a key with those that it replaced or that replaced it. Null: not known, because there are too many and others spent more. */
+  get(spender: Key | Account): number | null;
 }
 
 /** Keys or accounts whose spend is read, those with the largest. */
@@ -29,6 +30,9 @@ export function useMonthlySpend(group: 'key' | 'account'): MonthlySpend | undefi
   const enabled = may(useSession(), 'reports.usage');
   const buckets = useUsage(month, 'month', { groupBy: group }, { enabled, top: MOST_SPENDERS }).data?.buckets;
   if (buckets === undefined) return undefined;
-  const spent = new Map(groupTotals(buckets, group).map(({ id, cost_usd }) => [id, cost_usd]));
-  return { get: (id) => spent.get(id) ?? (spent.has(OTHERS) ? null : 0) };
+  // A key that was rotated counts as the first one, as in its budget.
+  const counted = buckets.map((bucket) => ({ ...bucket, key: bucket.original_key ?? bucket.key }) as UsageBucket);
+  const spent = new Map(groupTotals(counted, group).map(({ id, cost_usd }) => [id, cost_usd]));
+  const idOf = (spender: Key | Account) => (spender.object === 'key' ? spender.original_id : spender.id);
+  return { get: (spender) => spent.get(idOf(spender)) ?? (spent.has(OTHERS) ? null : 0) };
 }

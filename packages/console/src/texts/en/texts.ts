@@ -396,6 +396,7 @@ export const texts = {
     saved: (name: string) => `${name} saved`,
     detail: 'Key',
     createdAt: 'Created',
+    spendShared: 'Limits and spend are shared with the keys that it replaced.',
     addresses: 'Addresses',
     requestsOf: 'Requests of this key',
     usageOf: 'Usage of this key',

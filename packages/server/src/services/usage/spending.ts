@@ -15,12 +15,10 @@ export function createSpending({ usage, clock }: { usage: Pick<UsageReader, 'que
   return {
     async ofKeys(keys) {
       const window = bucketBounds('month', bucketIndex('month', clock.now()));
-      const originals = new Map(keys.map(({ id, originalId }) => [id, originalId]));
       const spent = new Map<string, bigint>();
       for (const accountId of new Set(keys.map((key) => key.accountId))) {
         const query = { ...window, accountId, bucket: 'month', groupBy: ['key'], limit: MAX_KEYS } as const;
-        for (const { keyId = '', costNanoUsd } of await usage.query(query)) {
-          const original = originals.get(keyId) ?? keyId;
+        for (const { keyId = '', originalKeyId: original = keyId, costNanoUsd } of await usage.query(query)) {
           spent.set(original, (spent.get(original) ?? 0n) + costNanoUsd);
         }
       }

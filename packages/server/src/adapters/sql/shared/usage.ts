@@ -17,13 +17,20 @@ export function sqlUsage(database: SqlDatabase): UsageReader {
       if (query.start >= query.end) return [];
       const rows = await usageQuery(from, query, await dearestGroups(from, query)).execute();
       const names = new Map<DimensionName, ReadonlyMap<string, string>>();
+      let originals: ReadonlyMap<string, string> = new Map();
       const idsOf = (column: DimensionColumn) => [...new Set(rows.map((row) => row[column]))];
-      if (query.groupBy.includes('key')) names.set('key', await keyNames(read, idsOf('key_id'), query.accountId));
+      if (query.groupBy.includes('key')) {
+        const keys = await keysOf(read, idsOf('key_id'), query.accountId);
+        names.set('key', new Map(keys.map(({ id, name }) => [id, name])));
+        originals = new Map(keys.map(({ id, original_id }) => [id, original_id]));
+      }
       if (query.groupBy.includes('account')) names.set('account', await accountNames(read, idsOf('account_id')));
       return rows.map(
         (row): UsageRow => ({
           index: Number(row.bucket),
-          ...(Number(row.is_other) === 1 ? { isOther: true } : groupOf(row, query.groupBy, names)),
+          ...(Number(row.is_other) === 1
+            ? { isOther: true }
+            : { ...groupOf(row, query.groupBy, names), ...rotationOf(originals, row.key_id) }),
           requests: Number(row.requests),
           ...fromFields(row),
           costNanoUsd: BigInt(row.cost_nano_usd),
@@ -63,6 +70,11 @@ function groupOf(
   return group;
 }
 
+function rotationOf(originals: ReadonlyMap<string, string>, keyId: string): Pick<UsageGroup, 'originalKeyId'> {
+  const originalKeyId = originals.get(keyId);
+  return originalKeyId === undefined || originalKeyId === keyId ? {} : { originalKeyId };
+}
+
 /** Every change of a zone's offset adds to the statement, and its length is bounded. */
 async function withoutEmptyYears(db: Kysely<Tables>, query: UsageQuery): Promise<UsageQuery> {
   if (query.end - query.start < LONG_MS) return query;
@@ -87,26 +99,25 @@ async function dearestGroups(from: Source, query: UsageQuery): Promise<UsageGrou
 /** Parameters of one statement. */
 const IDS_AT_ONCE = 1_000;
 
-async function namesOf(
-  ids: readonly string[],
-  find: (some: readonly string[]) => Promise<{ id: string; name: string }[]>,
-): Promise<Map<string, string>> {
-  const names = new Map<string, string>();
-  for (let at = 0; at < ids.length; at += IDS_AT_ONCE) {
-    for (const { id, name } of await find(ids.slice(at, at + IDS_AT_ONCE))) names.set(id, name);
-  }
-  return names;
+async function findAll<Row>(ids: readonly string[], find: (some: readonly string[]) => Promise<Row[]>): Promise<Row[]> {
+  const found: Row[][] = [];
+  for (let at = 0; at < ids.length; at += IDS_AT_ONCE) found.push(await find(ids.slice(at, at + IDS_AT_ONCE)));
+  return found.flat();
 }
 
-const keyNames = (db: Kysely<Tables>, ids: readonly string[], accountId: string | undefined) =>
-  namesOf(ids, (some) =>
+const keysOf = (db: Kysely<Tables>, ids: readonly string[], accountId: string | undefined) =>
+  findAll(ids, (some) =>
     db
       .selectFrom('api_keys')
-      .select(['id', 'name'])
+      .select(['id', 'name', 'original_id'])
       .where('id', 'in', some)
       .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
       .execute(),
   );
 
-const accountNames = (db: Kysely<Tables>, ids: readonly string[]) =>
-  namesOf(ids, (some) => db.selectFrom('accounts').select(['id', 'name']).where('id', 'in', some).execute());
+async function accountNames(db: Kysely<Tables>, ids: readonly string[]): Promise<Map<string, string>> {
+  const accounts = await findAll(ids, (some) =>
+    db.selectFrom('accounts').select(['id', 'name']).where('id', 'in', some).execute(),
+  );
+  return new Map(accounts.map(({ id, name }) => [id, name]));
+}

@@ -130,6 +130,9 @@ export const keyFields = {
 
 export const KeyShape = Type.Object({
   ...keyFields,
+  original_id: Type.String({
+    description: 'The first key of its rotations, or itself: they share limits and spending',
+  }),
   allowed_addresses: Type.Array(Type.String(), { description: 'Empty: all addresses' }),
   rpm: nullableInteger,
   tpm: nullableInteger,
@@ -150,8 +153,6 @@ export const rightsFromWire = (body: Static<typeof KeyChanges>): Changes<KeyRigh
   name: body.name,
 });
 
-const { originalId: _, ...SHOWN } = KEY_FIELDS;
-
 /** A key, and the account that it belongs to. */
 export interface OwnedKey {
   key: ApiKey;
@@ -159,7 +160,7 @@ export interface OwnedKey {
 }
 
 export const keyToWire = ({ key, account }: OwnedKey, rules: LimitRules): Static<typeof KeyShape> => ({
-  ...fieldsToWire<Omit<Static<typeof KeyShape>, 'object' | 'limits'>>(SHOWN, key),
+  ...fieldsToWire<Omit<Static<typeof KeyShape>, 'object' | 'limits'>>(KEY_FIELDS, key),
   object: 'key',
   limits: appliedLimitsToWire({ key, account }, rules),
 });
@@ -169,7 +170,7 @@ const OwnFields = Type.Object(keyFields);
 /** What every object of a key has. */
 export function keyFieldsToWire(key: ApiKey): Static<typeof OwnFields> {
   const wire = {
-    ...fieldsToWire<Omit<Static<typeof KeyShape>, 'object' | 'limits'>>(SHOWN, key),
+    ...fieldsToWire<Omit<Static<typeof KeyShape>, 'object' | 'limits'>>(KEY_FIELDS, key),
     object: 'key' as const,
   };
   const names = Object.keys(keyFields) as (keyof typeof keyFields)[];

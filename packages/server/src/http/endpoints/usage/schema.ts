@@ -81,6 +81,12 @@ const Bucket = Type.Object({
   start: Type.String(),
   end: Type.String(),
   ...groupFields,
+  original_key: Type.Optional(
+    Type.String({
+      description:
+        'Of a key that replaced another: the first key of its rotations, with which it shares limits and spending',
+    }),
+  ),
   other: Type.Optional(Type.Literal(true, { description: 'The sum of the groups that are not among the `top` ones' })),
   ...sums,
 });
@@ -119,6 +125,7 @@ export const bucketToWire = (bucket: UsageBucket): Static<typeof Bucket> => ({
   start: bucket.start,
   end: bucket.end,
   ...groupToWire(bucket),
+  ...(bucket.originalKeyId !== undefined && { original_key: bucket.originalKeyId }),
   ...(bucket.isOther && { other: true }),
   ...sumsToWire(bucket),
 });
