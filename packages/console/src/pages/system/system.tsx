@@ -24,13 +24,15 @@ export default function System() {
   }, [isReady]);
   return (
     <Page title={texts.system.title} about={texts.system.about}>
-      <Health readiness={readiness.isError ? undefined : readiness.data} isPending={readiness.isPending} />
-      {isReady && <Servers />}
-      {isReady && system.isError && !system.data && (
-        <Failure error={system.error} onRetry={() => void system.refetch()} />
-      )}
-      {system.isPending && <Skeleton height={420} />}
-      {system.data && <Report report={system.data} />}
+      <div class="stack">
+        <Health readiness={readiness.isError ? undefined : readiness.data} isPending={readiness.isPending} />
+        {isReady && <Servers />}
+        {isReady && system.isError && !system.data && (
+          <Failure error={system.error} onRetry={() => void system.refetch()} />
+        )}
+        {system.isPending && <Skeleton height={420} />}
+        {system.data && <Report report={system.data} />}
+      </div>
     </Page>
   );
 }
@@ -99,8 +101,10 @@ function Servers() {
   if (data === undefined) return null;
   return (
     <Card title={system.servers}>
-      <p class="small muted">{system.serversHint}</p>
-      <Table label={system.servers} columns={columns} rows={data.data} rowKey={({ id }) => id} />
+      <div class="stack-tight">
+        <p class="small muted">{system.serversHint}</p>
+        <Table label={system.servers} columns={columns} rows={data.data} rowKey={({ id }) => id} />
+      </div>
     </Card>
   );
 }
