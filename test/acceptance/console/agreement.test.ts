@@ -569,8 +569,11 @@ describeInBrowser('a model that runs a request', () => {
     const away = `${found?.model}@${found?.version}`;
     await signIn(page, bed.address, KEY, '/engines');
     const row = page.getByRole('row').filter({ hasText: away });
-    await row.getByRole('button', { name: 'Fetch weights' }).first().click();
+    await row.getByRole('button', { name: /fetch/i }).first().click();
     await page.getByText(`${away} could not be fetched: `).waitFor();
+    await row.getByText('Cannot be fetched').waitFor();
+    await row.getByRole('button', { name: 'Try to fetch' }).waitFor();
+    await page.getByRole('columnheader', { name: 'Tokens/s, finished' }).waitFor();
   });
 });
 

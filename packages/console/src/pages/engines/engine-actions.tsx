@@ -74,7 +74,7 @@ export function EngineActions({ engine, small = false }: { engine: Engine; small
     <div class="row">
       {absent && (
         <Button size={size} icon="download" disabled={busy} onClick={() => void run('pull')}>
-          {engines.pull}
+          {engine.weights.status === 'unreachable' ? engines.pullAgain : engines.pull}
         </Button>
       )}
       {!isLoaded && !isChanging && engine.weights.status === 'present' && (

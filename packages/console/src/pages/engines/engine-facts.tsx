@@ -61,7 +61,7 @@ export const EngineStatus = ({ engine }: { engine: Engine }) => (
 
 /** "–" where nothing is loaded that could be fast. */
 export const speed = ({ tokens_per_second: rate, processes, upstreams }: Engine): string =>
-  processes > 0 || upstreams.length > 0 ? `${compact(rate.input)} / ${compact(rate.output)}` : '–';
+  processes > 0 || upstreams.length > 0 ? texts.engines.speedOf(compact(rate.input), compact(rate.output)) : '–';
 
 export function EngineFacts({ engine }: { engine: Engine }) {
   const now = useNow();

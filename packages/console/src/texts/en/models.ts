@@ -75,8 +75,10 @@ export const engines = {
     weights: 'Weights',
     memory: 'Memory',
     queue: 'Running / queued',
-    speed: 'Tokens/s in / out, of ended requests',
+    speed: 'Tokens/s, finished',
   },
+  /** Of requests that ended in the last 10 seconds. */
+  speedOf: (input: string, output: string) => `${input} in / ${output} out`,
   show: { all: 'All', running: 'Running', problems: 'With problems' },
   statuses: {
     ready: 'Ready',
@@ -93,6 +95,7 @@ export const engines = {
     unreachable: 'Cannot be fetched',
   },
   pull: 'Fetch weights',
+  pullAgain: 'Try to fetch',
   load: 'Load',
   unload: 'Unload',
   unloadTitle: (model: string) => `Unload ${model}`,
