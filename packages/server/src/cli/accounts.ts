@@ -48,7 +48,7 @@ export async function requireAccount(accounts: AccountsService, name: string): P
     throw new CommandFailed(`there is no account '${name}'; the first start of the server creates the first one`);
   }
   const hint = name === DEFAULT_ACCOUNT ? `'baobab accounts create ${DEFAULT_ACCOUNT}' creates it; ` : '';
-  throw new CommandFailed(`there is no account '${name}'; ${hint}'baobab accounts list' shows those that there are`);
+  throw new CommandFailed(`there is no account '${name}'; ${hint}'baobab accounts list' shows all accounts`);
 }
 
 /** After a change that may have taken it away. */

@@ -19,7 +19,7 @@ export interface StoreClock extends Clock {
 export interface StoreClockDependencies {
   /** Of the store, in milliseconds since 1970. */
   time(): Promise<number>;
-  /** For tests: the clock of the machine, and one that nobody sets. */
+  /** For tests: the clock of the machine, and one that only moves forward. */
   machine?: Clock;
   steady?: Clock;
 }

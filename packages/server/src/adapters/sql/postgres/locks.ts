@@ -9,7 +9,7 @@ const POLL_MS = 200;
 /** How long somebody waits for a lock before the log says who has it. */
 export const LONG_WAIT_MS = 5_000;
 
-/** Undefined: nobody is told. */
+/** Undefined: nothing is logged. */
 export type LockLog = Pick<Logger, 'warn'> | undefined;
 
 interface Holder {
@@ -46,7 +46,7 @@ function inWords({ pid, name, address, since }: Holder): string {
 }
 
 const listed = (holders: readonly Holder[]): string =>
-  holders.length === 0 ? 'nobody any more' : `held by ${holders.map(inWords).join(' and ')}`;
+  holders.length === 0 ? 'released just now' : `held by ${holders.map(inWords).join(' and ')}`;
 
 /** Who has this lock, for operators. */
 export async function holderOf(client: ClientBase, lock: number): Promise<string> {
