@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pino from 'pino';
-import { VERSION } from '../packages/server/src/compose/storage.ts';
+import { VERSION } from '../packages/server/src/compose/version.ts';
 import { createServer, type ServerDependencies } from '../packages/server/src/http/server.ts';
 import { createMetrics } from '../packages/server/src/metrics/metrics.ts';
 

@@ -87,6 +87,11 @@ describe('the files in deploy/', () => {
     expect(codes.filter((code) => !Object.hasOwn(KINDS, String(code)))).toEqual([]);
   });
 
+  it('of the chart have the version of package.json', () => {
+    const { version } = JSON.parse(read('../package.json'));
+    expect(parse(read('helm/baobab/Chart.yaml'))).toMatchObject({ version, appVersion: version });
+  });
+
   it('of compose have every service and volume that they refer to', () => {
     const { services, volumes } = parse(read('compose/compose.yaml'), { merge: true }) as Compose;
     for (const [name, service] of Object.entries(services)) {

@@ -28,6 +28,14 @@ it('docs/operating.md lists every metric, and no other', async () => {
   expect([...registered].filter((name) => !NODE_METRIC.test(name) && !listed.includes(name))).toEqual([]);
 });
 
+it('the metrics say which version and commit runs', async () => {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const exposed = await (await fetch(`${server.address}/metrics`)).text();
+  const [, labels = ''] = /^baobab_build_info\{(.*)\} 1$/m.exec(exposed) ?? [];
+  expect(labels).toContain(`version="${version}"`);
+  expect(labels).toMatch(/commit="([0-9a-f]{40}|unknown)"/);
+});
+
 it('docs/operating.md lists what is in data_dir', async () => {
   const headers = { authorization: `Bearer ${server.apiKey}` };
   const body = new FormData();

@@ -60,9 +60,13 @@ it('names the setting that was meant', async () => {
   );
 });
 
-it('prints the version', async () => {
-  const { version } = JSON.parse(await readFile(join(import.meta.dirname, '../../../../package.json'), 'utf8'));
-  expect(await run('--version')).toEqual({ stdout: `${version}\n`, stderr: '', code: 0 });
+it('prints the version and its commit', async () => {
+  const root = join(import.meta.dirname, '../../../..');
+  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+  const { stdout, stderr, code } = await run('--version');
+  expect([stderr, code]).toEqual(['', 0]);
+  expect(stdout).toMatch(/^\S+( \([0-9a-f]{8}\))?\n$/);
+  expect(stdout.trim().split(' ')[0]).toBe(version);
 });
 
 describe('a command', () => {

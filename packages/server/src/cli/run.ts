@@ -37,7 +37,7 @@ const help = (): string =>
   [
     'usage: baobab <command> [options]',
     columns(Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary])),
-    "'baobab <command> --help' shows its options, 'baobab --version' the version.\n" +
+    "'baobab <command> --help' shows its options, 'baobab --version' the version and its commit.\n" +
       "Every setting is also an option of every command: 'baobab config --settings' lists them.",
   ].join('\n\n');
 
@@ -151,7 +151,8 @@ export async function runCommand([name, ...args]: readonly string[], within: Com
     return name === undefined ? 2 : 0;
   }
   if (name === '--version' || name === '-v') {
-    print((await import('../compose/storage.ts')).VERSION);
+    const { COMMIT, VERSION, versionText } = await import('../compose/version.ts');
+    print(versionText(VERSION, COMMIT));
     return 0;
   }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;

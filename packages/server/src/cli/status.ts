@@ -1,3 +1,4 @@
+import { versionText } from '../compose/version.ts';
 import { serverToWire } from '../compose/wire-shapes.ts';
 import { type Command, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
@@ -19,7 +20,7 @@ export const statusCommand: Command = {
     if (servers.length === 0) return context.print('no server runs');
     const rows = servers.map(({ name, version, commit, status, startedAt, seenAt, clockAheadMs, problems }) => [
       name,
-      commit === null ? version : `${version} (${commit.slice(0, 8)})`,
+      versionText(version, commit),
       status,
       minuteText(startedAt),
       `${formatDuration(Math.max(0, now - seenAt) / 1_000)} ago`,

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
@@ -8,24 +8,10 @@ import { systemCode, systemReason } from '@baobab/core/runtime/system-reason.ts'
 import { runInTimeSlices } from '@baobab/core/runtime/time-slices.ts';
 import { openStore, type Store, type StoreOptions, type StoreSettings } from '../adapters/store.ts';
 import { addedFolders } from '../catalog/adding/catalog-folder.ts';
-import { BUILT_IN_CATALOG, INSTALLATION } from '../catalog/built-in.ts';
+import { BUILT_IN_CATALOG } from '../catalog/built-in.ts';
 import { readCatalog } from '../catalog/load.ts';
 import { readAddedUpstreams } from '../config/added-upstreams.ts';
 import type { ResolvedConfig } from '../config/load.ts';
-
-export const VERSION: string = JSON.parse(readFileSync(join(INSTALLATION, 'package.json'), 'utf8')).version;
-
-/** Of the code that runs, if it is a checkout. */
-export function checkedOutCommit(): string | null {
-  const read = (name: string) => readFileSync(join(INSTALLATION, '.git', name), 'utf8').trim();
-  try {
-    const head = read('HEAD');
-    const found = head.startsWith('ref: ') ? read(head.slice('ref: '.length)) : head;
-    return /^[0-9a-f]{40,64}$/.test(found) ? found : null;
-  } catch {
-    return null;
-  }
-}
 
 /** Set aside beside the database: more than revoking a key adds to its files. */
 const RESERVE_BYTES = 4_194_304;

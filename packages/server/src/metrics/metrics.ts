@@ -11,11 +11,14 @@ export interface WorkerMetrics {
 }
 
 /** A constant 1 whose labels say what runs, to see versions during an upgrade and to join them with other metrics. */
-export function registerBuildInfo(registry: Registry, labels: { version: string; node: string; region: string }): void {
+export function registerBuildInfo(
+  registry: Registry,
+  labels: { version: string; commit: string; node: string; region: string },
+): void {
   new Gauge({
     name: 'baobab_build_info',
-    help: 'Always 1; the labels are the versions of Baobab and Node, and the region',
-    labelNames: ['version', 'node', 'region'] as const,
+    help: 'Always 1; the labels are the version and commit of Baobab, the version of Node, and the region',
+    labelNames: ['version', 'commit', 'node', 'region'] as const,
     registers: [registry],
   }).set(labels, 1);
 }

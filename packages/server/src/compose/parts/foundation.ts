@@ -19,7 +19,8 @@ import { machineClock, openStoreClock } from '../../services/processes/store-clo
 import { createTurns } from '../background-jobs.ts';
 import { openCounters } from '../counters.ts';
 import { certificateFiles, checkNamedModels, multiServerWarnings } from '../setting-checks.ts';
-import { allUpstreams, openConfiguredStore, prepareDataDir, VERSION } from '../storage.ts';
+import { allUpstreams, openConfiguredStore, prepareDataDir } from '../storage.ts';
+import { COMMIT, VERSION } from '../version.ts';
 import type { Environment } from '../weights.ts';
 import { servedEntries } from '../workers/served-entries.ts';
 import type { WorkerLink } from '../workers/worker-link.ts';
@@ -78,7 +79,12 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
   const secrets = createKnownSecrets(secretsOf({ ...config, upstreams: allUpstreams(config) }));
   const logger = createLogger({ ...config.log, scrub: secrets.scrub, worker: worker?.number });
   const metrics = createMetrics(worker);
-  registerBuildInfo(metrics.registry, { version: VERSION, node: process.version, region: config.region });
+  registerBuildInfo(metrics.registry, {
+    version: VERSION,
+    commit: COMMIT ?? 'unknown',
+    node: process.version,
+    region: config.region,
+  });
   const entries = await servedEntries(config);
   checkNamedModels(config, entries, locate);
   const certificate = await certificateFiles(config, locate);

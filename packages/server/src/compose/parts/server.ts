@@ -14,7 +14,7 @@ import type { ReaderSeal, SystemService } from '../../services/operators/system.
 import { createUsage } from '../../services/usage/usage.ts';
 import { createAddedModels } from '../added-models.ts';
 import { createConsoleBundle } from '../console-bundle.ts';
-import { VERSION } from '../storage.ts';
+import { VERSION } from '../version.ts';
 import type { AccessParts } from './access.ts';
 import type { BatchParts } from './batches.ts';
 import type { Foundation } from './foundation.ts';

@@ -7,7 +7,7 @@ import { createIdempotency } from '../../services/idempotency/idempotency.ts';
 import { createServers, type Readiness } from '../../services/operators/servers.ts';
 import { createProcessLeases } from '../../services/processes/process-leases.ts';
 import { createBackgroundJobs } from '../background-jobs.ts';
-import { checkedOutCommit, VERSION } from '../storage.ts';
+import { COMMIT, VERSION } from '../version.ts';
 import type { AccessParts } from './access.ts';
 import type { Foundation } from './foundation.ts';
 import type { InferenceParts, ResponseParts } from './inference.ts';
@@ -70,7 +70,7 @@ export function composeUpkeep(options: UpkeepOptions) {
     identity,
     name: options.worker === undefined ? hostname() : `${hostname()}/${options.worker.number}`,
     version: VERSION,
-    commit: checkedOutCommit(),
+    commit: COMMIT,
     readiness: options.readiness,
     clock,
   });
