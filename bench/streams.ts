@@ -1,7 +1,7 @@
 /**
  * Measures what a chunk of a streamed chat costs on its way from an upstream to a client: processor time, the wait for the first event and
- * the largest gap between two, and the memory of an open stream. Every side has one core and takes its turn in each round. nginx passes
- * bytes on and is the floor; Baobab and Bifrost read every chunk.
+ * the largest gap between two, and the memory of an open stream. Every side has one core and takes its turn in each round. nginx and a pipe
+ * of node:http pass bytes on and are the floors, of any program and of the runtime; Baobab and Bifrost read every chunk.
  *
  *   node bench/streams.ts [--quick] [--streams 60,200] [--open 1000,10000] [--rounds 5] [--seconds 4] [--before <checkout>]
  *
@@ -15,10 +15,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { SERVE_FLAGS } from '../bin/serve-flags.mjs';
 import { createReport, median, printConditions, processorSeconds, residentMb, stolenMs } from './measure.ts';
 import { startProgram } from './program.ts';
+import { MODEL } from './replicas/chat.ts';
 import { pinned, pinProcess, planCores } from './replicas/cores.ts';
-import { findPeer, type Side, startBaobab, startBifrost, startNginx } from './replicas/sides.ts';
+import { findPeer, type Side, startBaobab, startBifrost, startNginx, toSide } from './replicas/sides.ts';
 import type { ClientCommand, Marked, Opened } from './streams/client.ts';
 
 const { values } = parseArgs({
@@ -100,12 +102,20 @@ const startUpstream = async (intervalMs: number, words = 1_000_000) =>
 const client = resources.use(new Client(layout.load));
 const report = createReport();
 const BAOBAB = 'Baobab';
+const PIPE = 'node:http';
+
+async function startPipe(upstream: string): Promise<Side> {
+  const command = [process.execPath, ...SERVE_FLAGS, join(import.meta.dirname, 'streams/pipe.ts')];
+  const program = await startProgram(pinned(layout.servers(1), command), { UPSTREAM: upstream });
+  return toSide(PIPE, program, { health: '/healthz', model: MODEL });
+}
 
 async function startSides(upstream: string, stop: AsyncDisposableStack): Promise<Side[]> {
   const common = { directory: (await mkdtempDisposable(join(directory.path, 'sides-'))).path, upstream, layout };
   const sides: Side[] = [];
   const nginx = findPeer('nginx', values.nginx, '--nginx');
   if (nginx !== undefined) sides.push(stop.use(await startNginx(nginx, common)));
+  sides.push(stop.use(await startPipe(upstream)));
   const bifrost = findPeer('Bifrost', values.bifrost, '--bifrost or BENCH_BIFROST');
   if (bifrost !== undefined) sides.push(stop.use(await startBifrost(bifrost, { ...common, name: 'Bifrost' })));
   const root = values.before;
@@ -182,6 +192,7 @@ async function measureChunks(): Promise<void> {
     report.add({ name: `${count} streams: µs of a core a chunk`, value: median(of(BAOBAB, 'chunkUs')), atMost: 15 });
     for (const [peer, atMost] of [
       ['nginx', undefined],
+      [PIPE, undefined],
       ['Bifrost', 0.25],
       ['before', 0.25],
     ] as const) {

@@ -26,7 +26,11 @@ export interface Side extends AsyncDisposable {
 const ROOT = join(import.meta.dirname, '../..');
 const READY_TIMEOUT_MS = 120_000;
 
-function toSide(name: string, program: Program, facts: { health: string; model: string; hasLeases?: boolean }): Side {
+export function toSide(
+  name: string,
+  program: Program,
+  facts: { health: string; model: string; hasLeases?: boolean },
+): Side {
   const pid = program.process.pid ?? 0;
   return {
     name,
