@@ -178,16 +178,10 @@ describe('keys beside a running server', () => {
   });
 
   it.each([
-    [
-      ['keys', 'create', 'x', '--account', 'nobody'],
-      "no account 'nobody'; 'baobab accounts list' shows all accounts",
-    ],
+    [['keys', 'create', 'x', '--account', 'nobody'], "no account 'nobody'; 'baobab accounts list' shows all accounts"],
     [['keys', 'revoke', 'key_none'], "no key 'key_none'; 'baobab keys list' shows them"],
     [['keys', 'update', 'key_none', '--rpm', '1'], "no key 'key_none'; 'baobab keys list' shows them"],
-    [
-      ['accounts', 'update', 'nobody', '--rpm', '1'],
-      "no account 'nobody'; 'baobab accounts list' shows all accounts",
-    ],
+    [['accounts', 'update', 'nobody', '--rpm', '1'], "no account 'nobody'; 'baobab accounts list' shows all accounts"],
     [
       ['models', 'pull', 'acme/none'],
       "no model 'acme/none'; 'baobab models list' shows them\nOnly the built-in models and those added to {data} were searched; if the server has a catalog_dir, name its configuration with --config.",

@@ -14,6 +14,7 @@ import { addMeasure } from '../../packages/server/src/adapters/sql/postgres/usag
 import { auditListQuery } from '../../packages/server/src/adapters/sql/shared/audit/audit-log.ts';
 import { INITIAL_MEASURES, runAll } from '../../packages/server/src/adapters/sql/shared/initial-tables.ts';
 import { openStore } from '../../packages/server/src/adapters/store.ts';
+import { SecretFiles } from '../../packages/server/src/compose/secret-files.ts';
 import { someEntry } from '../fixtures/audit-entries.ts';
 import { PASSWORD, type PostgresServer, postgresMissing } from '../fixtures/postgres-server.ts';
 import { sharedPostgres } from '../fixtures/shared-postgres.ts';
@@ -321,11 +322,12 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-address-'));
     const file = join(directory.path, 'store');
     await writeFile(file, `${url.href}\n`);
-    const addresses: string[] = [];
-    const store = await openStore(
-      { kind: 'postgres', url: url.href, file },
-      { onAddress: (address) => addresses.push(address) },
-    );
+    const lines: object[] = [];
+    const log = (facts: object) => void lines.push(facts);
+    const logger = { debug: log, info: log, warn: log, error: log };
+    const secrets = new SecretFiles({ known: { add() {} }, logger });
+    const address = secrets.hold({ key: 'store', value: url.href, file });
+    const store = await openStore({ kind: 'postgres', url: address ?? '' });
     await store.accounts.create(account(), someEntry());
     await query(admin, `alter role ${role} password 'second'`);
     await query(admin, END_CONNECTIONS);
@@ -334,7 +336,7 @@ describe.skipIf(postgresMissing !== undefined)('postgres', () => {
     await writeFile(file, `${url.href}\n`);
     await expect.poll(() => store.health.problem()).toBeUndefined();
     expect(await store.accounts.get('acct_1')).toEqual(account());
-    expect(addresses).toEqual([url.href]);
+    expect(lines).toEqual([{ setting: 'store_file', file }]);
     await store.close();
     await query(admin, `reassign owned by ${role} to current_user; drop owned by ${role}; drop role ${role}`);
   });

@@ -16,6 +16,7 @@ import type {
 import type { RequestLog } from '@baobab/core/ports/request-log.ts';
 import type { RequestTexts } from '@baobab/core/ports/request-texts.ts';
 import type { ResponseRepository } from '@baobab/core/ports/responses.ts';
+import type { Secret } from '@baobab/core/ports/secret.ts';
 import type { ServerRepository } from '@baobab/core/ports/servers.ts';
 import type { SessionRepository } from '@baobab/core/ports/sessions.ts';
 import type { StoreHealth } from '@baobab/core/ports/store-health.ts';
@@ -69,9 +70,8 @@ type SqliteSettings = { kind: 'sqlite' } & Pick<
 
 type PostgresSettings = {
   kind: 'postgres';
-  url: string;
-  /** Has the address too, and is read for each new connection. */
-  file?: string | undefined;
+  /** Read again for each new connection. */
+  url: string | Secret;
 };
 
 /** Servers on SQLite start sooner without its code. */
@@ -95,8 +95,6 @@ export interface StoreOptions {
   reportLimitMs?: number | undefined;
   /** How long requests wait for a store that is away. */
   patienceMs?: number | undefined;
-  /** Called with each address that the file of the store has later. */
-  onAddress?: ((url: string) => void) | undefined;
   /** Told about long waits for locks. */
   log?: Pick<Logger, 'warn'> | undefined;
 }
@@ -152,11 +150,10 @@ async function openSqliteStore(settings: SqliteSettings, { journal, reportLimitM
 }
 
 /** Any number of processes may serve from it. A ledger row is durable in PostgreSQL before its request is answered. */
-async function openPostgresStore({ url, file: path }: PostgresSettings, options: StoreOptions): Promise<Store> {
-  const { reportLimitMs, patienceMs, log, onAddress } = options;
-  const file = path === undefined ? undefined : { path, onChange: onAddress };
+async function openPostgresStore({ url }: PostgresSettings, options: StoreOptions): Promise<Store> {
+  const { reportLimitMs, patienceMs, log } = options;
   const { openPostgres, MIGRATIONS: migrations } = await loadPostgres();
-  const database = await openPostgres({ url, file, migrations, reportLimitMs, patienceMs, log });
+  const database = await openPostgres({ url, migrations, reportLimitMs, patienceMs, log });
   const { health, purge, prepareMonths, refreshStatistics, time, close } = database;
   return { ...createSqlRepositories(database), health, purge, prepareMonths, refreshStatistics, time, close };
 }

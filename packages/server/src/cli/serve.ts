@@ -1,3 +1,5 @@
+import { closeSync, openSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import { nearest } from '@baobab/core/runtime/nearest.ts';
 import { type Service, type Serving, startService } from '../compose/service.ts';
 import type { Environment } from '../compose/weights.ts';
@@ -89,6 +91,22 @@ function stopSignal(env: Environment): Promise<void> {
   });
 }
 
+/** Whether the terminal that this process belongs to exists. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** SIGHUP makes daemons read files again. A terminal that closes sends it too, and ends what was started in it. */
+function onHangUp(reread: () => void, stop: () => void): void {
+  const isInTerminal = isatty(0) && hasTerminal();
+  process.on('SIGHUP', () => (isInTerminal && !hasTerminal() ? stop() : reread()));
+}
+
 /** Set when the supervisor started this process. */
 function workerLink(env: Environment): WorkerLink | undefined {
   const number = env[WORKER_VARIABLE];
@@ -115,10 +133,17 @@ export const serveCommand: Command = {
   async run({ args, config, locate, env, print }) {
     refuseArguments(args);
     const worker = workerLink(env);
+    let service: Service | undefined;
+    const hungUp = Promise.withResolvers<void>();
+    // While it starts too: the signal would end it.
+    onHangUp(
+      () => void service?.rereadSecrets(),
+      () => (service === undefined ? process.exit(129) : hungUp.resolve()),
+    );
     let stop: Promise<void> | undefined;
     const onServing = ({ address, firstKey }: Serving) => {
       // Before the text: its reader may stop the server at once.
-      stop = stopSignal(env);
+      stop = Promise.race([stopSignal(env), hungUp.promise]);
       // A configured key is known already.
       const shownKey = config.firstKey === undefined ? firstKey : undefined;
       if (shownKey !== undefined) print(greeting(shownKey.secret, env));
@@ -131,7 +156,7 @@ export const serveCommand: Command = {
       worker === undefined && workerCount(config) > 1
         ? supervise(config, (address) => onServing({ address, firstKey: undefined }))
         : startService(config, { env, onServing, locate, worker });
-    const service = await starting.catch((error: unknown) => {
+    service = await starting.catch((error: unknown) => {
       const problem = listenProblem(error, config);
       throw problem === undefined ? error : new CommandFailed(problem);
     });

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { AuditEntry, AuditedChange, ChangeOrigin } from '@baobab/core/domain/audit/entry.ts';
 import { initialFields } from '@baobab/core/domain/audit/field-changes.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import type { Secret } from '@baobab/core/ports/secret.ts';
 import { systemClock as clock } from '@baobab/core/runtime/clock.ts';
 import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { addedFolders, isAdded, removeAdded, writeDraft } from '../catalog/adding/catalog-folder.ts';
@@ -21,6 +22,8 @@ import type { Environment } from './weights.ts';
 interface LookContext {
   config: ResolvedConfig;
   env: Environment;
+  /** Where it may change. */
+  hfToken?: Secret | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -87,7 +90,11 @@ const readKey = (file: string): Promise<string> =>
     },
   );
 
-async function inspect(source: string, options: AddOptions, { config, env, signal }: LookContext): Promise<ModelDraft> {
+async function inspect(
+  source: string,
+  options: AddOptions,
+  { config, env, hfToken, signal }: LookContext,
+): Promise<ModelDraft> {
   const location = parseLocation(source, process.cwd());
   if (location.kind === 'path') return draftLocalModel(location.path, options, drivers);
   if (location.kind === 'upstream') {
@@ -96,7 +103,8 @@ async function inspect(source: string, options: AddOptions, { config, env, signa
   }
   const { fetch: send, close } = createProxyFetch(env);
   try {
-    const { hfEndpoint: endpoint, hfToken: token } = config.models;
+    const { hfEndpoint: endpoint } = config.models;
+    const token = hfToken?.reread() ?? config.models.hfToken;
     return await draftHubModel(location, options, { endpoint, token, fetch: send, signal, drivers });
   } finally {
     await close();

@@ -9,6 +9,7 @@ import { createDiskBlobStore } from '../adapters/blobs/disk.ts';
 import { createReservedBlobStore } from '../adapters/blobs/reserved.ts';
 import type { S3BlobOptions, S3BlobStore } from '../adapters/blobs/s3.ts';
 import type { ResolvedConfig } from '../config/load.ts';
+import type { SecretFiles } from './secret-files.ts';
 import type { Environment } from './weights.ts';
 
 export interface BlobParts {
@@ -23,6 +24,7 @@ export interface BlobParts {
 
 export interface BlobsOptions {
   config: ResolvedConfig;
+  secretFiles: SecretFiles;
   identity: ProcessIdentity;
   space: DiskSpace;
   /** Other processes store blobs on the same disk. */
@@ -37,6 +39,7 @@ const UPLOAD_MS = DAY_MS;
 /** Bytes of files, batches and stored answers: on the disk of this server, or in S3 for all servers. */
 export async function openBlobs({
   config,
+  secretFiles,
   identity,
   space,
   sharedDisk,
@@ -59,6 +62,7 @@ export async function openBlobs({
     if (isAway) logger.warn({ err: error }, 'S3 does not answer, requests that need files get 503');
     else logger.info({}, 'S3 answers again');
   });
+  secretFiles.add({ name: 'S3', refresh: s3.refreshCredentials });
   return {
     blobs: s3,
     orphansBefore: identity.startedAt - UPLOAD_MS,

@@ -6,6 +6,7 @@ import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { createCountersMetrics } from '../metrics/counters-metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import type { SecretFiles } from './secret-files.ts';
 
 export interface CountersParts {
   counters: Counters;
@@ -16,6 +17,7 @@ export interface CountersParts {
 
 export interface CountersOptions {
   config: ResolvedConfig;
+  secretFiles: SecretFiles;
   identity: ProcessIdentity;
   clock: Clock;
   metrics: Metrics;
@@ -25,18 +27,20 @@ export interface CountersOptions {
 /** Limits and budgets: in this process, or in Redis for all servers together. */
 export async function openCounters({
   config,
+  secretFiles,
   identity,
   clock,
   metrics,
   logger,
 }: CountersOptions): Promise<CountersParts> {
-  if (config.counters === undefined) {
+  const url = secretFiles.hold({ key: 'counters', value: config.counters, file: config.countersFile });
+  if (url === undefined) {
     return { counters: createMemoryCounters(), degraded: () => [], closeCounters: async () => {} };
   }
   // Loaded only where it is used, for the sake of all other starts.
   const { openRedisCounters } = await import('../adapters/counters/redis/counters.ts');
   const counters = await openRedisCounters({
-    url: config.counters,
+    url,
     owner: identity.ownerId,
     leaseMs: identity.leaseMs,
     now: clock.now,

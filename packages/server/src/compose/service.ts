@@ -98,6 +98,8 @@ async function shutDown(dependencies: ShutdownDependencies): Promise<void> {
 
 export interface Service {
   address: string;
+  /** Those in files, and the credentials of S3. Never rejects: what cannot be read is logged, and the old one stays in use. */
+  rereadSecrets(): Promise<void>;
   /** Stops taking requests, lets running ones end until the deadline, then closes everything. */
   close(): Promise<void>;
 }
@@ -154,7 +156,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
 
   await upkeep.background.prepare();
   const handlers = { engines: models.fleet.list, reloadCatalog: models.reloadCatalog };
-  worker?.serve({ ...handlers, metrics: () => metrics.registry.getMetricsAsJSON() });
+  const rereadSecrets = () => foundation.secretFiles.rereadAll();
+  worker?.serve({ ...handlers, rereadSecrets, metrics: () => metrics.registry.getMetricsAsJSON() });
   const port = worker === undefined ? config.port : await worker.mayListen();
   const address = await server.listen({ host: config.host, port, ...(worker && { reusePort: true }) });
   const control = worker === undefined ? await openControl(config, handlers) : undefined;
@@ -171,6 +174,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
 
   return {
     address,
+    rereadSecrets,
     async close() {
       const { drainDelayMs, drainTimeoutMs } = config.http;
       phase = 'stopping';

@@ -1,8 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
+import type { Secret } from '@baobab/core/ports/secret.ts';
 import { makeFolder } from '@baobab/core/runtime/make-folder.ts';
 import { systemCode, systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { runInTimeSlices } from '@baobab/core/runtime/time-slices.ts';
@@ -30,8 +31,8 @@ export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void>
   }
 }
 
-function storeSettings({ dataDir, store, storeFile }: ResolvedConfig): StoreSettings {
-  if (store !== undefined) return { kind: 'postgres', url: store, file: storeFile && resolve(storeFile) };
+function storeSettings({ dataDir, store }: ResolvedConfig, address?: Secret): StoreSettings {
+  if (store !== undefined) return { kind: 'postgres', url: address ?? store };
   return { kind: 'sqlite', path: join(dataDir, 'baobab.sqlite'), reserveBytes: RESERVE_BYTES };
 }
 
@@ -49,9 +50,13 @@ export function hasStore(config: ResolvedConfig): boolean {
   }
 }
 
-export async function openConfiguredStore(config: ResolvedConfig, options: StoreOptions = {}): Promise<Store> {
+/** `address`: that of PostgreSQL, where it may change. */
+export async function openConfiguredStore(
+  config: ResolvedConfig,
+  { address, ...options }: StoreOptions & { address?: Secret | undefined } = {},
+): Promise<Store> {
   await prepareDataDir(config);
-  return openStore(storeSettings(config), options);
+  return openStore(storeSettings(config, address), options);
 }
 
 /** The built-in models, those of `catalog_dir` and those that were added while the service ran; later ones replace earlier ones. */

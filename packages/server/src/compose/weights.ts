@@ -1,5 +1,6 @@
 import type { ModelEntry, ModelVersion } from '@baobab/core/domain/model.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
+import type { Secret } from '@baobab/core/ports/secret.ts';
 import { steadyClock as clock } from '@baobab/core/runtime/clock.ts';
 import { INSTALLATION } from '../catalog/built-in.ts';
 import type { ResolvedConfig } from '../config/load.ts';
@@ -11,15 +12,21 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export const storedModel = (entry: ModelEntry, { version, source }: ModelVersion): StoredModel | undefined =>
   source === undefined ? undefined : { slug: entry.slug, version, source };
 
+interface WeightsOptions {
+  logger: Pick<Logger, 'info' | 'warn'>;
+  env: Environment;
+  /** Where it may change. */
+  hfToken?: Secret | undefined;
+}
+
 export function openWeights(
   config: ResolvedConfig,
-  logger: Pick<Logger, 'info' | 'warn'>,
-  env: Environment,
+  { logger, env, hfToken = undefined }: WeightsOptions,
 ): WeightsStore {
   return createWeightsStore({
     directory: config.modelsDir,
     hfEndpoint: config.models.hfEndpoint,
-    hfToken: config.models.hfToken,
+    hfToken: hfToken ?? config.models.hfToken,
     mavenRepository: config.models.mavenRepository,
     bundledDirectory: INSTALLATION,
     pullOnUse: config.models.pullOnUse,

@@ -95,7 +95,7 @@ describe('where a setting comes from', () => {
       };
       const content = addresses[path.at(-1) ?? ''] ?? text;
       if (path.at(-1)?.endsWith('File')) writeFileSync(join(directory, text), content);
-      const expected = path.at(-1)?.endsWith('Dir') ? join(directory, text) : parseText(schema, text);
+      const expected = /(Dir|File)$/.test(path.at(-1) ?? '') ? join(directory, text) : parseText(schema, text);
       const short = { BAOBAB_HTTP_HEADERS_TIMEOUT_MS: '100', BAOBAB_BLOBS: 's3://bucket' };
       const read = (config: unknown) =>
         path.reduce<unknown>((place, name) => (place as Record<string, unknown>)[name], config);

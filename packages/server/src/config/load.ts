@@ -3,7 +3,9 @@ import { resolve } from 'node:path';
 import { isAddressRange } from '@baobab/core/runtime/addresses.ts';
 import { nearest } from '@baobab/core/runtime/nearest.ts';
 import { Value } from 'typebox/value';
+import { UpstreamSchema } from '../upstreams/upstream-settings.ts';
 import { inOrderOfLines, readYaml } from '../validation/document.ts';
+import { expectation } from '../validation/expectation.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
 import { type Config, ConfigSchema } from './schema.ts';
@@ -252,4 +254,13 @@ function partAddressProblems(values: unknown, locate: Locate): string[] {
     return [`${locate([name])}: ${snake(name)}: must be an address such as ${example}`];
   });
   return [...wrong, ...dependent];
+}
+
+/** Why a secret that was read again cannot be used. `key`: of its setting, such as `metrics.token`; `api_key` for that of an upstream. */
+export function secretProblem(key: string, value: string): string | undefined {
+  const address = ADDRESSES.find(({ name }) => name === key);
+  if (address !== undefined)
+    return address.isValid(value) ? undefined : `must be an address such as ${address.example}`;
+  const schema = SETTINGS.find((setting) => setting.key === key)?.schema ?? UpstreamSchema.properties.apiKey;
+  return Value.Check(schema, value) ? undefined : expectation(schema);
 }

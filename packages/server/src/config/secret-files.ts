@@ -50,15 +50,25 @@ function readSecret(
     return;
   }
   const file = resolve(workingDirectory, named);
+  // Read again later, when the working directory may be another one.
+  place[setting] = file;
   try {
-    const secret = readFileSync(file, 'utf8').trim();
-    if (secret === '') {
-      problem(`the file ${file} is empty`);
-      return;
-    }
-    place[name] = secret;
+    place[name] = readSecretFile(file);
     onRead([...path, name], file);
   } catch (error) {
-    problem(`cannot read ${file}: ${systemReason(error)}`);
+    problem((error as Error).message);
   }
+}
+
+/** The secret in a file, without the white space around it. Throws what is wrong with the file. */
+export function readSecretFile(file: string): string {
+  let secret: string;
+  try {
+    secret = readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw new Error(`cannot read ${file}: ${systemReason(error)}`, { cause: error });
+  }
+  if (secret === '') throw new Error(`the file ${file} is empty`);
+  if (/[\r\n]/.test(secret)) throw new Error(`the file ${file} has more than one line`);
+  return secret;
 }

@@ -8,12 +8,14 @@ const SECRET_NAMES: ReadonlySet<string> = new Set([
   ...SETTINGS.filter(({ schema }) => isSecret(schema)).map(({ path }) => path.at(-1) ?? ''),
 ]);
 
+const passwordsIn = (text: string): string[] => [...(/(?<=:\/\/[^/@:]*:)[^/@]+(?=@)/.exec(text) ?? [])];
+
+/** The secret, and the password in it if it is an address. */
+export const partsOfSecret = (secret: string): string[] => [secret, ...passwordsIn(secret)];
+
 /** The values of all secret settings, and passwords in addresses. */
 export function secretsOf(config: unknown, name = ''): string[] {
-  if (typeof config === 'string') {
-    const passwords = /(?<=:\/\/[^/@:]*:)[^/@]+(?=@)/.exec(config) ?? [];
-    return SECRET_NAMES.has(name) ? [config, ...passwords] : [...passwords];
-  }
+  if (typeof config === 'string') return SECRET_NAMES.has(name) ? partsOfSecret(config) : passwordsIn(config);
   if (typeof config !== 'object' || config === null) return [];
   return Object.entries(config).flatMap(([key, value]) => secretsOf(value, Array.isArray(config) ? name : key));
 }

@@ -53,7 +53,7 @@ export interface FleetOptions {
     entry: ModelEntry,
     version: ModelVersion,
   ): { servable: boolean; reason?: string | undefined; remedy?: string | undefined };
-  remote: Pick<RemoteModelOptions, 'logger' | 'clock' | 'queue' | 'metrics' | 'scrub'>;
+  remote: Pick<RemoteModelOptions, 'logger' | 'clock' | 'queue' | 'metrics' | 'scrub' | 'keyOf'>;
 }
 
 const taskOf = (version: ModelVersion): RemoteModelOptions['task'] =>
@@ -83,6 +83,12 @@ function remoteOptions(entries: readonly ModelEntry[], upstreams: readonly Upstr
   return found;
 }
 
+/** Without keys from files: they may change at any time. */
+const originOf = (options: Pick<RemoteModelOptions, 'upstreams'>): string =>
+  JSON.stringify(options, (_name, value) =>
+    value?.apiKeyFile === undefined ? value : { ...value, apiKey: undefined },
+  );
+
 export function createFleet({ region, entries, upstreams, registry, weights, remote }: FleetOptions): Fleet {
   /** By `slug@version`; an upstream without a pin serves the recommended version. */
   const remotes = new Map<string, RemoteModel>();
@@ -100,14 +106,14 @@ export function createFleet({ region, entries, upstreams, registry, weights, rem
     const dropped: RemoteModel[] = [];
     for (const [name, model] of [...remotes]) {
       const options = wanted.get(name);
-      if (options !== undefined && origins.get(name) === JSON.stringify(options)) continue;
+      if (options !== undefined && origins.get(name) === originOf(options)) continue;
       dropped.push(model);
       remotes.delete(name);
     }
     for (const [name, options] of wanted) {
       if (remotes.has(name)) continue;
       remotes.set(name, createRemoteModel({ ...options, ...remote, ownRegion: region }));
-      origins.set(name, JSON.stringify(options));
+      origins.set(name, originOf(options));
     }
     return dropped;
   }

@@ -4,6 +4,8 @@ import type { UpstreamHealth } from '@baobab/core/engine/report.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
+import type { Secret } from '@baobab/core/ports/secret.ts';
+import { asSecret } from '@baobab/core/runtime/secret.ts';
 import type { Scrub } from '@baobab/core/runtime/secret-scrubber.ts';
 import { sizeOfReading } from '../admission/fair-queue.ts';
 import { createInteractiveLoad, type InteractiveLoad } from '../admission/interactive-load.ts';
@@ -70,6 +72,8 @@ export interface RemoteModelOptions {
   metrics: UpstreamMetrics;
   /** Hides the secrets of the server in errors of upstreams. The upstreams' own keys are always hidden. */
   scrub?: Scrub;
+  /** The key of an upstream, where it may change. */
+  keyOf?(settings: UpstreamSettings): (Secret & Disposable) | undefined;
 }
 
 const HEALTH_INTERVAL_MS = 5_000;
@@ -81,6 +85,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
   if (options.upstreams.length === 0) throw new Error(`The model '${slug}' has no upstreams.`);
   const modelName = `${slug}@${options.version}`;
   const addresses = upstreamAddresses(options.upstreams);
+  const keys = options.upstreams.map((settings) => options.keyOf?.(settings));
   const pool = createUpstreamPool({
     slug,
     upstreams: options.upstreams,
@@ -88,6 +93,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
       createUpstream({
         index,
         settings,
+        apiKey: keys[index] ?? (settings.apiKey === undefined ? undefined : asSecret(settings.apiKey)),
         endpoint,
         slug,
         modelName,
@@ -143,7 +149,10 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
     isHealthy,
     waiting: () => router.waiting(),
     regions: () => router.regions(),
-    [Symbol.asyncDispose]: pool.close,
+    async [Symbol.asyncDispose]() {
+      await pool.close();
+      for (const key of keys) key?.[Symbol.dispose]();
+    },
   };
 }
 

@@ -8,6 +8,10 @@ const isPassing = (status: number): boolean => status >= 500 || status === 408 |
 /** Answers that only an operator can change. */
 const REFUSALS = [301, 401, 403, 404];
 
+/** The credentials may have been replaced. */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof S3ServiceException && [401, 403].includes(error.$metadata.httpStatusCode ?? 0);
+
 export const isAbsent = (error: unknown): boolean =>
   error instanceof S3ServiceException && error.$metadata.httpStatusCode === 404 && error.name !== 'NoSuchBucket';
 

@@ -16,7 +16,7 @@ import { StoreAwayError } from '@baobab/core/errors/store-unavailable.ts';
 import type { BlobStore } from '@baobab/core/ports/blobs.ts';
 import { requireBlobKey } from './keys.ts';
 import { Availability } from './s3-availability.ts';
-import { bucketProblem, send, toBlobError, unlessAbsent } from './s3-failures.ts';
+import { bucketProblem, isRefusal, send, toBlobError, unlessAbsent } from './s3-failures.ts';
 
 /** An upload holds up to three parts in memory. */
 const PART_BYTES = 8_388_608;
@@ -100,6 +100,8 @@ export interface S3BlobStore extends BlobStore {
   sweepTemporary(olderThanMs: number): Promise<number>;
   /** S3 did not answer the last call. */
   isAway(): boolean;
+  /** Reads them again from where the AWS SDK finds them. Returns whether there are others. */
+  refreshCredentials(): Promise<boolean>;
   close(): void;
 }
 
@@ -124,6 +126,8 @@ const SILENCE_TIMEOUT_MS = 60_000;
 /** More than one account may use for its downloads, so that a slow reader does not make others wait. */
 const MAX_SOCKETS = 256;
 const LINK_SECONDS = 300;
+/** Those of a role are fetched over the network. */
+const REFRESH_PAUSE_MS = 1_000;
 
 /** Opens the store and checks that the bucket can be used. Credentials are those of the AWS SDK: variables, profile or machine role. */
 export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobStore> {
@@ -135,6 +139,8 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
     // Servers other than AWS seldom have a host name for each bucket.
     ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
     maxAttempts: 4,
+    // The SDK keeps the content of files. It passes this on to what reads them, but its types do not know it here.
+    ...({ ignoreCache: true } as object),
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SILENCE_TIMEOUT_MS,
@@ -146,10 +152,25 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
 
   const ask = () => client.send(new HeadBucketCommand({ Bucket }));
   const availability = new Availability({ ask, onChange });
+  const credentials = async (options?: { forceRefresh: boolean }): Promise<string> => {
+    const { accessKeyId, secretAccessKey, sessionToken } = await client.config.credentials(options);
+    return JSON.stringify([accessKeyId, secretAccessKey, sessionToken]);
+  };
+  let refreshedAt = Number.NEGATIVE_INFINITY;
+  /** After a refusal of these. Many calls may be refused at once, for another reason too. */
+  async function haveOthers(refused: string | undefined): Promise<boolean> {
+    const isDue = performance.now() - refreshedAt >= REFRESH_PAUSE_MS;
+    if (isDue) refreshedAt = performance.now();
+    return (await credentials({ forceRefresh: isDue }).catch(() => refused)) !== refused;
+  }
   client.middlewareStack.add(
     (next) => async (call) => {
+      const sent = await credentials().catch(() => undefined);
       try {
-        const answer = await next(call);
+        const answer = await next(call).catch(async (error: unknown) => {
+          if (!isRefusal(error) || !(await haveOthers(sent))) throw error;
+          return next(call);
+        });
         availability.note();
         return answer;
       } catch (error) {
@@ -221,6 +242,8 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
     sweepTemporary: (olderThanMs) => abortUploads(client, { Bucket, Prefix: start }, now() - olderThanMs),
 
     isAway: () => availability.isAway,
+
+    refreshCredentials: async () => (await credentials()) !== (await credentials({ forceRefresh: true })),
 
     close() {
       availability.close();

@@ -186,7 +186,7 @@ export const modelsCommand: Command = {
       return;
     }
     const { entries, catalog } = await openCatalogForReading(config);
-    const store = openWeights(config, createLogger({ level: 'silent', format: 'json' }), context.env);
+    const store = openWeights(config, { logger: createLogger({ level: 'silent', format: 'json' }), env: context.env });
     await using _store = store;
     const stop = new AbortController();
     process.once('SIGINT', () => stop.abort(new CommandFailed('interrupted; the next pull resumes here')));

@@ -16,6 +16,7 @@ import {
 import { createFiles, type FilesService } from '../../services/files/files.ts';
 import type { IsMyTurn } from '../background-jobs.ts';
 import { openBlobs } from '../blobs.ts';
+import type { SecretFiles } from '../secret-files.ts';
 import type { Environment } from '../weights.ts';
 
 const SWEEP_MS = 60_000;
@@ -36,6 +37,7 @@ export interface FileParts {
 /** Blobs, the records of files, and their removal. */
 export async function composeFiles(options: {
   config: ResolvedConfig;
+  secretFiles: SecretFiles;
   store: Store;
   identity: ProcessIdentity;
   clock: Clock;
@@ -45,7 +47,7 @@ export async function composeFiles(options: {
   logger: Logger;
   env: Environment;
 }): Promise<FileParts> {
-  const { config, store, identity, clock, sharedDisk, isMyTurn, logger, env } = options;
+  const { config, secretFiles, store, identity, clock, sharedDisk, isMyTurn, logger, env } = options;
   const { reserveBytes } = config.disk;
   const space = createDiskSpace({
     directory: config.dataDir,
@@ -58,6 +60,7 @@ export async function composeFiles(options: {
   });
   const { blobs, orphansBefore, removeInterrupted, degraded, closeBlobs } = await openBlobs({
     config,
+    secretFiles,
     identity,
     space,
     sharedDisk,

@@ -18,6 +18,7 @@ import { createMetrics, registerBuildInfo } from '../../metrics/metrics.ts';
 import { machineClock, openStoreClock } from '../../services/processes/store-clock.ts';
 import { createTurns } from '../background-jobs.ts';
 import { openCounters } from '../counters.ts';
+import { SecretFiles } from '../secret-files.ts';
 import { certificateFiles, checkNamedModels, multiServerWarnings } from '../setting-checks.ts';
 import { allUpstreams, openConfiguredStore, prepareDataDir } from '../storage.ts';
 import { COMMIT, VERSION } from '../version.ts';
@@ -105,6 +106,10 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
       throw error;
     });
   }
+  const secretFiles = new SecretFiles({ known: secrets, logger });
+  const address = secretFiles.hold({ key: 'store', value: config.store, file: config.storeFile });
+  const { hfToken: token, hfTokenFile } = config.models;
+  const hfToken = secretFiles.hold({ key: 'models.hf_token', value: token, file: hfTokenFile });
   const open = () =>
     openConfiguredStore(config, {
       journal: {
@@ -114,10 +119,7 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
       reportLimitMs: config.reports.limitSeconds * 1_000,
       patienceMs: config.storePatienceSeconds * 1_000,
       log: logger,
-      onAddress(url) {
-        secrets.add(secretsOf({ ...config, store: url }));
-        logger.info({ setting: 'store_file' }, 'the address of the store has changed, new connections use it');
-      },
+      address,
     });
   const store = await whenThere(open, logger);
   const clock = config.store === undefined ? machineClock : await whenThere(() => openStoreClock(store), logger);
@@ -127,7 +129,7 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
     counters,
     degraded: degradedCounters,
     closeCounters,
-  } = await whenThere(() => openCounters({ config, identity, clock, metrics, logger }), logger);
+  } = await whenThere(() => openCounters({ config, secretFiles, identity, clock, metrics, logger }), logger);
   const temporaryDirectory = join(ownDirectory, 'tmp');
   // Left over from a previous process.
   await rm(temporaryDirectory, { recursive: true, force: true });
@@ -136,11 +138,11 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
     closeBlobs,
     degraded: degradedFiles,
     ...files
-  } = await composeFiles({ config, store, identity, clock, sharedDisk, isMyTurn, logger, env });
+  } = await composeFiles({ config, secretFiles, store, identity, clock, sharedDisk, isMyTurn, logger, env });
   createDiskMetrics(metrics.registry, files.space.status);
 
   return {
-    ...{ config, env, worker, secrets, logger, metrics, entries, certificate },
+    ...{ config, env, worker, secrets, secretFiles, hfToken, logger, metrics, entries, certificate },
     ...{ identity, ownDirectory, temporaryDirectory, store, clock, isMyTurn, counters },
     ...files,
     degraded: () => [

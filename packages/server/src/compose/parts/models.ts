@@ -32,8 +32,8 @@ export type ModelParts = Awaited<ReturnType<typeof composeModels>>;
 
 /** The catalog, the weights, and what runs the models. */
 export async function composeModels(foundation: Foundation) {
-  const { config, env, secrets, logger, metrics, entries, store } = foundation;
-  const weights = openWeights(config, logger, env);
+  const { config, env, secrets, hfToken, logger, metrics, entries, store } = foundation;
+  const weights = openWeights(config, { logger, env, hfToken });
   const { metrics: engineMetrics, rates } = withTokenRates(createEngineMetrics(metrics.registry), steadyClock.now);
   const { fleet, warm } = composeEngines({
     ...foundation,
@@ -84,7 +84,7 @@ export async function composeModels(foundation: Foundation) {
   };
 }
 
-interface EngineOptions extends Pick<Foundation, 'config' | 'env' | 'entries' | 'secrets' | 'logger'> {
+interface EngineOptions extends Pick<Foundation, 'config' | 'env' | 'entries' | 'secrets' | 'secretFiles' | 'logger'> {
   weights: WeightsStore;
   metrics: EngineMetrics;
   upstreamMetrics: UpstreamMetrics;
@@ -141,6 +141,7 @@ function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): Promise
       clock: steadyClock,
       metrics: options.upstreamMetrics,
       scrub: options.secrets.scrub,
+      keyOf: ({ apiKey, apiKeyFile }) => options.secretFiles.hold({ key: 'api_key', value: apiKey, file: apiKeyFile }),
       queue: { length: config.engines.queueLength, timeoutMs: config.engines.queueTimeoutSeconds * 1000 },
     },
   });

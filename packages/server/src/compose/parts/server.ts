@@ -41,8 +41,10 @@ export interface ServerOptions extends Foundation {
 export function composeServer(options: ServerOptions) {
   const { config, env, worker, store, clock, files, space, metrics, logger, certificate, ownDirectory } = options;
   const { access, models, inference, responses, requests, batches, upkeep, unready, readiness, isStopping } = options;
+  const { token, tokenFile } = config.metrics;
+  const metricsToken = options.secretFiles.hold({ key: 'metrics.token', value: token, file: tokenFile });
   return createServer({
-    settings: { ...config.http, metricsToken: config.metrics.token, certificate },
+    settings: { ...config.http, metricsToken, certificate },
     version: VERSION,
     region: config.region,
     logger,
@@ -61,6 +63,7 @@ export function composeServer(options: ServerOptions) {
     addedModels: createAddedModels({
       config,
       env,
+      hfToken: options.hfToken,
       audit: store.audit,
       reload: worker?.reloadAll ?? models.reloadCatalog,
     }),

@@ -55,6 +55,8 @@ function mergeReports(reports: readonly (readonly EngineReport[])[]): EngineRepo
 }
 
 const METRICS_TIMEOUT_MS = 5_000;
+/** A role gets its credentials over the network. */
+const REREAD_TIMEOUT_MS = 60_000;
 
 /** A worker could not start. It has printed why. */
 export class WorkerStartError extends Error {
@@ -84,6 +86,7 @@ export async function startSupervisor(config: ResolvedConfig, onServing: (addres
     workers.logStart();
     return {
       address,
+      rereadSecrets: workers.rereadSecrets,
       async close() {
         await control.withdraw();
         await workers.stop();
@@ -190,6 +193,9 @@ function createWorkers(wanted: number, { port, logger }: { port: number; logger:
     },
     logStart(): void {
       for (const [number, worker] of alive) if (listening.has(worker)) logListens(number, worker);
+    },
+    async rereadSecrets(): Promise<void> {
+      await Promise.allSettled(askAll('rereadSecrets', REREAD_TIMEOUT_MS));
     },
     engines: async () => mergeReports(await answers<EngineReport[]>('engines')),
     reloadCatalog,

@@ -6,6 +6,7 @@ import { createChannel, type Peer } from './channel.ts';
 export interface WorkerHandlers {
   metrics(): Promise<MetricsSnapshot>;
   reloadCatalog(): Promise<void>;
+  rereadSecrets(): Promise<void>;
   engines(): Promise<EngineReport[]>;
 }
 
@@ -41,6 +42,7 @@ export function linkWorker(number: number, peer: Peer): WorkerLink {
   const channel = createChannel(peer, {
     metrics: () => served().metrics(),
     reloadCatalog: () => served().reloadCatalog(),
+    rereadSecrets: () => served().rereadSecrets(),
     engines: () => served().engines(),
     counts: (value) => {
       counts = value as WorkerCounts;

@@ -86,6 +86,11 @@ describe('hub source', () => {
     await open({ hfToken: 'hf_not-a-real-token' }).pull(MODEL);
   });
 
+  it('sends the token that its file has by now', async () => {
+    hub.requireToken('hf_the-second-token');
+    await open({ hfToken: { value: 'hf_the-first-token', reread: () => 'hf_the-second-token' } }).pull(MODEL);
+  });
+
   it('names the file that the repository does not have', async () => {
     const files = [{ as: 'model.onnx', path: 'onnx/absent.onnx' }];
     const model = { ...MODEL, source: { ...MODEL.source, files } };

@@ -3,6 +3,7 @@ import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { HubSourceSpec } from '@baobab/core/domain/model.ts';
+import type { Secret } from '@baobab/core/ports/secret.ts';
 import { patientTimeout } from '@baobab/core/runtime/abort.ts';
 import { openForWriting } from '../file-content.ts';
 import { WeightsError } from '../weights-error.ts';
@@ -12,7 +13,7 @@ import { type ExpectedFile, type FetchContext, MAX_FILE_BYTES, type RemoteSource
 
 export interface HubAccess {
   endpoint: string;
-  token: string | undefined;
+  token: Secret | undefined;
   fetch: typeof fetch;
 }
 
@@ -39,12 +40,12 @@ export function createHubSource(spec: HubSourceSpec, hub: HubAccess): RemoteSour
       return response;
     };
 
-  const accessWith = (signal: AbortSignal) => ({
+  const accessWith = (signal: AbortSignal, token = hub.token?.reread()) => ({
     repo: { type: 'model' as const, name: spec.repo },
     revision: spec.revision,
     hubUrl: hub.endpoint.replace(/\/$/, ''),
     fetch: fetchWith(signal),
-    ...(hub.token === undefined ? {} : { accessToken: hub.token }),
+    ...(token === undefined ? {} : { accessToken: token }),
   });
 
   async function describe(signal: AbortSignal): Promise<readonly ExpectedFile[]> {

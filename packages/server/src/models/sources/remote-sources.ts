@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import { join } from 'node:path';
 import type { RemoteSourceSpec, SourceSpec } from '@baobab/core/domain/model.ts';
+import type { Secret } from '@baobab/core/ports/secret.ts';
+import { asSecret } from '@baobab/core/runtime/secret.ts';
 import { WeightsError } from '../weights-error.ts';
 import { createHubSource } from './hf.ts';
 import { networkFailure } from './network-failure.ts';
@@ -16,7 +18,7 @@ import { createZipPackageSource } from './zip-packages.ts';
 
 export interface RemoteSourcesDependencies {
   hfEndpoint: string;
-  hfToken?: string | undefined;
+  hfToken?: string | Secret | undefined;
   mavenRepository: string;
   /** For the settings of npm and pip, and for proxies. */
   environment: Environment;
@@ -40,7 +42,8 @@ export function createRemoteSources(dependencies: RemoteSourcesDependencies): Re
   const closers: (() => Promise<void>)[] = [];
   const { fetch, close } = createProxyFetch(environment);
   closers.push(close);
-  const hub = { endpoint: dependencies.hfEndpoint, token: dependencies.hfToken, fetch };
+  const { hfEndpoint: endpoint, hfToken } = dependencies;
+  const hub = { endpoint, token: hfToken === undefined ? undefined : asSecret(hfToken), fetch };
   const mavenRepository = createMavenRepository({ url: dependencies.mavenRepository, fetch });
 
   async function openIndexes(): Promise<ArchiveAccess> {

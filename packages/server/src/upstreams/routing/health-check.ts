@@ -13,6 +13,12 @@ const MAX_ANSWER_LENGTH = 4 * 1024 * 1024;
 const isAlive = (status: number): boolean => status < 400 || status === 404 || status === 405 || status === 429;
 
 async function get(upstream: Upstream, route: ServerRoute, stopped: AbortSignal) {
+  const headers = upstream.authorization;
+  const answer = await ask(upstream, route, stopped);
+  return upstream.refusedOldKey(answer.status, headers) ? ask(upstream, route, stopped) : answer;
+}
+
+async function ask(upstream: Upstream, route: ServerRoute, stopped: AbortSignal) {
   const signal = AbortSignal.any([stopped, AbortSignal.timeout(CHECK_TIMEOUT_MS)]);
   const request = { method: 'GET' as const, path: upstream.path(route), headers: upstream.authorization };
   const running = stream(upstream.connections, request);

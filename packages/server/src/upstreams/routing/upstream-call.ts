@@ -5,6 +5,7 @@ import type { FieldPath } from '@baobab/core/errors/fields.ts';
 import type { JsonAnswer, UpstreamRequest } from '../dialects/dialect.ts';
 import { failureFromAnswer } from '../failure/error-answer.ts';
 import { failureFromTransport, malformedAnswer, UpstreamFailure } from '../failure/failure.ts';
+import type { HttpRequest } from '../transport/connection-pool.ts';
 import { exchange, type WholeAnswer } from '../transport/exchange.ts';
 import { type StreamedAnswer, stream } from '../transport/stream.ts';
 import { NOT_WATCHED, type Timed } from './deadlines.ts';
@@ -57,9 +58,7 @@ export class UpstreamCall implements Timed {
   /** Sends a request and resolves when a successful answer begins. Rejects with an `UpstreamFailure`. */
   async stream(request: UpstreamRequest): Promise<StreamedAnswer> {
     try {
-      const running = stream(this.upstream.connections, this.#prepare(request));
-      this.#running = running;
-      const answer = await running.answer;
+      const answer = await this.#send(request, (prepared) => stream(this.upstream.connections, prepared));
       if (isGood(answer.status)) return answer;
       const text = await answer.text(MAX_ERROR_BYTES);
       if (text === undefined) answer.abort();
@@ -74,13 +73,13 @@ export class UpstreamCall implements Timed {
   /** Sends a request and reads the whole answer. Rejects with an `UpstreamFailure`. */
   async fetchJson(request: UpstreamRequest): Promise<JsonAnswer> {
     try {
-      const running = exchange(this.upstream.connections, this.#prepare(request), {
-        onHead: () => this.answerBegan(),
-        maxBytes: (status) => (isGood(status) ? (request.maxAnswerBytes ?? MAX_JSON_BYTES) : MAX_ERROR_BYTES),
-        tooLong: (limit) => this.#tooLong(limit),
-      });
-      this.#running = running;
-      const answer = await running.answer;
+      const answer = await this.#send(request, (prepared) =>
+        exchange(this.upstream.connections, prepared, {
+          onHead: () => this.answerBegan(),
+          maxBytes: (status) => (isGood(status) ? (request.maxAnswerBytes ?? MAX_JSON_BYTES) : MAX_ERROR_BYTES),
+          tooLong: (limit) => this.#tooLong(limit),
+        }),
+      );
       if (!isGood(answer.status)) throw this.#errorAnswer(answer, request);
       const json = parseJson(this.upstream.scrubAnswer(answer.text));
       if (json === undefined) throw this.malformed('an answer is not JSON');
@@ -161,7 +160,25 @@ export class UpstreamCall implements Timed {
     this.release(failure);
   }
 
-  #prepare(request: UpstreamRequest) {
+  /** Once more if the key was replaced. */
+  async #send<T extends { status: number }>(
+    request: UpstreamRequest,
+    begin: (prepared: HttpRequest) => { readonly answer: Promise<T>; abort(reason: Error): void },
+  ): Promise<T> {
+    const send = () => {
+      const prepared = this.#prepare(request);
+      const running = begin(prepared);
+      this.#running = running;
+      return { prepared, running };
+    };
+    const { prepared, running } = send();
+    const answer = await running.answer;
+    if (!this.upstream.refusedOldKey(answer.status, prepared.headers)) return answer;
+    running.abort(new Error('the key was replaced'));
+    return send().running.answer;
+  }
+
+  #prepare(request: UpstreamRequest): HttpRequest {
     const { body, contentType = 'application/json', accept, answersWhenComplete = false } = request;
     if (this.#isReleased) throw this.failureOf(undefined);
     const { upstream } = this;
@@ -169,7 +186,7 @@ export class UpstreamCall implements Timed {
     this.#firstByteDueAt = performance.now() + upstream.settings.firstByteTimeoutMs;
     upstream.deadlines.watch(this);
     return {
-      method: 'POST' as const,
+      method: 'POST',
       path: upstream.path(request),
       headers: {
         'content-type': contentType,

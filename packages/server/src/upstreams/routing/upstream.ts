@@ -1,6 +1,7 @@
 import type { UpstreamFailureKind } from '@baobab/core/domain/attempts.ts';
 import type { UpstreamHealth } from '@baobab/core/engine/report.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
+import type { Secret } from '@baobab/core/ports/secret.ts';
 import { createSecretScrubber, type Scrub } from '@baobab/core/runtime/secret-scrubber.ts';
 import { allButAQuarter } from '../../admission/slots.ts';
 import type { Dialect, ServerRoute } from '../dialects/dialect.ts';
@@ -76,7 +77,9 @@ export interface Upstream {
   readonly connections: ConnectionPool;
   /** Deadlines of its running calls. */
   readonly deadlines: Deadlines;
-  readonly authorization: Record<string, string>;
+  readonly authorization: Readonly<Record<string, string>>;
+  /** After it answered a request with these headers: it refused their key, and there is another one by now. */
+  refusedOldKey(status: number, headers: Readonly<Record<string, string>>): boolean;
   /** Hides all secrets in an error of the upstream. */
   readonly scrub: Scrub;
   /** What is sent to the upstream and must not come back in an answer. */
@@ -99,6 +102,7 @@ export interface Upstream {
 export interface UpstreamDependencies {
   index: number;
   settings: UpstreamSettings;
+  apiKey: Secret | undefined;
   /** If DNS named it. */
   endpoint?: Endpoint | undefined;
   slug: string;
@@ -114,7 +118,7 @@ export interface UpstreamDependencies {
 }
 
 export function createUpstream(dependencies: UpstreamDependencies): Upstream {
-  const { index, settings, slug, modelName, address, ownRegion, clock, metrics } = dependencies;
+  const { index, settings, apiKey, slug, modelName, address, ownRegion, clock, metrics } = dependencies;
   const base = dependencies.endpoint?.origin ?? new URL(settings.url);
   const dialect = dialectOf(settings.kind);
   const apiPath = base.pathname.replace(/\/+$/, '');
@@ -127,8 +131,11 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
   });
   const breaker = createBreaker(clock);
   const weight = settings.weight ?? dependencies.endpoint?.weight ?? settings.maxConcurrency;
-  const credentials = [settings.apiKey].filter((key) => key !== undefined && isCredential(key)) as string[];
-  const scrubOwn = createSecretScrubber([settings.apiKey]);
+  let key = keyFacts(undefined, apiKey?.value);
+  const currentKey = (): KeyFacts => {
+    if (apiKey?.value !== key.value) key = keyFacts(key, apiKey?.value);
+    return key;
+  };
   let lastError: string | undefined;
 
   const problem = (): string | undefined => {
@@ -169,10 +176,19 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     path: ({ base: where, route }) => (where === 'api' ? apiPath : rootPath) + route,
     connections,
     deadlines: new Deadlines(),
-    authorization: settings.apiKey === undefined ? {} : { authorization: `Bearer ${settings.apiKey}` },
-    scrub: (text) => dependencies.scrub(scrubOwn(text)),
-    credentials,
-    scrubAnswer: createSecretScrubber(credentials),
+    get authorization() {
+      return currentKey().authorization;
+    },
+    refusedOldKey(status, { authorization }) {
+      if (apiKey === undefined || !KEY_REFUSED.has(status)) return false;
+      apiKey.reread();
+      return currentKey().authorization.authorization !== authorization;
+    },
+    scrub: (text) => dependencies.scrub(currentKey().scrub(text)),
+    get credentials() {
+      return currentKey().credentials;
+    },
+    scrubAnswer: (text) => currentKey().scrubAnswer(text),
     noteError(message) {
       lastError = message;
     },
@@ -196,6 +212,31 @@ export function createUpstream(dependencies: UpstreamDependencies): Upstream {
     },
   };
   return upstream;
+}
+
+/** This one and the one before it. */
+const MOST_KEYS = 2;
+const KEY_REFUSED: ReadonlySet<number> = new Set([401, 403]);
+
+interface KeyFacts {
+  value: string | undefined;
+  authorization: Readonly<Record<string, string>>;
+  scrub: Scrub;
+  credentials: readonly string[];
+  scrubAnswer: Scrub;
+}
+
+/** What follows from a key. Those before it stay hidden: requests that were sent with them may be running. */
+function keyFacts(before: KeyFacts | undefined, value: string | undefined): KeyFacts {
+  const own = value !== undefined && isCredential(value) ? [value] : [];
+  const credentials = [...own, ...(before?.credentials ?? [])].slice(0, MOST_KEYS);
+  return {
+    value,
+    authorization: value === undefined ? {} : { authorization: `Bearer ${value}` },
+    scrub: createSecretScrubber([value]),
+    credentials,
+    scrubAnswer: createSecretScrubber(credentials),
+  };
 }
 
 /**

@@ -11,6 +11,8 @@ import type {
   Settlement,
   UnreadBudget,
 } from '@baobab/core/ports/counters.ts';
+import type { Secret } from '@baobab/core/ports/secret.ts';
+import { asSecret } from '@baobab/core/runtime/secret.ts';
 import { extended } from '../owners.ts';
 import { parseRedisAddress, type RedisAddress } from './address.ts';
 import { HeldAdmission } from './held-admission.ts';
@@ -34,7 +36,8 @@ export interface RedisCounters extends Counters {
 }
 
 export interface RedisCountersOptions {
-  url: string;
+  /** Read again for each new connection. */
+  url: string | Secret;
   /** The owner of admissions in this process. */
   owner: string;
   leaseMs: number;
@@ -64,7 +67,8 @@ export async function openRedisCounters(options: RedisCountersOptions): Promise<
     charged: new Set(),
     taken: new TakenAlone(),
   };
-  const address = requireAddress(options.url);
+  const url = asSecret(options.url);
+  const address = () => requireAddress(url.reread());
   const membership = await Membership.open({ ...options, address, namespace, timeoutMs, settleMs, time }, own);
   return new SharedOrAlone(membership, own, options.owner);
 }

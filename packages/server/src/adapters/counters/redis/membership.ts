@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { StoreAwayError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import type { RedisAddress } from './address.ts';
 import { connectRedis } from './connection.ts';
 import type { HeldAdmission } from './held-admission.ts';
@@ -21,7 +22,8 @@ export interface OwnCounts {
 }
 
 export interface MembershipOptions {
-  address: RedisAddress;
+  /** Where Redis is now. */
+  address(): RedisAddress;
   /** The owner of admissions in this process. */
   owner: string;
   leaseMs: number;
@@ -56,6 +58,7 @@ export class Membership {
   #lastGeneration: string | undefined;
   #earlierOwners: string[] = [];
   #rejoining: Promise<void> | undefined;
+  #lastProblem: string | undefined;
 
   private constructor(options: MembershipOptions, own: OwnCounts) {
     this.#options = options;
@@ -136,7 +139,7 @@ export class Membership {
     const { address, timeoutMs, namespace, time, leaseMs, settleMs, now, onWarning } = this.#options;
     let counters: SharedCounters | undefined;
     const connection = await connectRedis({
-      address,
+      address: address(),
       timeoutMs,
       onLost: (error) => counters && this.leave(counters, error),
     });
@@ -159,14 +162,22 @@ export class Membership {
         const entered = await this.#join();
         counters = entered.counters;
         await this.#handOver(counters, entered.joined, share);
-      } catch {
+      } catch (error) {
         this.#entering = undefined;
         counters?.connection.close();
+        this.#warn(error);
         continue;
       }
       await this.#putInLate(counters);
       return;
     }
+  }
+
+  /** Once, of what an operator has to mend: it is tried four times a second. */
+  #warn(error: unknown): void {
+    if (!(error instanceof StoreUnavailableError) || error instanceof StoreAwayError) return;
+    if (error.message !== this.#lastProblem) this.#options.onWarning?.(error.message);
+    this.#lastProblem = error.message;
   }
 
   /** Puts in what this process holds, and goes on with Redis from then on. */
@@ -188,6 +199,7 @@ export class Membership {
     this.#mode = { kind: 'shared', counters };
     this.#entering = undefined;
     this.#earlierOwners = [this.nameOf(owner)];
+    this.#lastProblem = undefined;
     onChange?.({ shared: true, replicas: this.replicas });
   }
 

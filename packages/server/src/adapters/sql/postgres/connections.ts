@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { Client, type ClientConfig, Pool, type PoolConfig, types } from 'pg';
@@ -56,29 +55,6 @@ export type PoolOptions = Pick<PoolConfig, 'max' | 'query_timeout' | 'pipeline'>
 
 /** Where the database is now: whoever rotates the password writes another address. */
 export type CurrentAddress = () => string;
-
-export interface AddressFile {
-  path: string;
-  /** Called with each address that is new. */
-  onChange?: ((url: string) => void) | undefined;
-}
-
-/** The address in the file, as long as it has one. */
-export function addressFrom(url: string, file: AddressFile | undefined): CurrentAddress {
-  let current = url;
-  return () => {
-    if (file === undefined) return url;
-    try {
-      const text = readFileSync(file.path, 'utf8').trim();
-      if (text === current || !/^postgres(ql)?:\/\/./.test(text) || !URL.canParse(text)) return current;
-      current = text;
-      file.onChange?.(text);
-    } catch {
-      // It is being replaced.
-    }
-    return current;
-  };
-}
 
 /** Open connections go on with the password that they were opened with. New ones read the address again. */
 export function createPool(address: CurrentAddress, options: PoolOptions): Pool {

@@ -1,4 +1,6 @@
+import type { Secret } from '@baobab/core/ports/secret.ts';
 import type { StoreHealth } from '@baobab/core/ports/store-health.ts';
+import { asSecret } from '@baobab/core/runtime/secret.ts';
 import { type Compilable, Kysely, PostgresDialect, type PostgresPool, sql } from 'kysely';
 import type { Pool, QueryResult } from 'pg';
 import { answersTo, type PlainValue, type SqlDatabase } from '../shared/database.ts';
@@ -6,7 +8,7 @@ import type { SchemaMigration } from '../shared/migrator.ts';
 import { REPORTS_AT_ONCE, ReportTurns } from '../shared/report-turns.ts';
 import type { Tables } from '../shared/tables.ts';
 import { CommitHealth } from './commit-health.ts';
-import { type AddressFile, addressFrom, createPool } from './connections.ts';
+import { createPool } from './connections.ts';
 import { withStoreErrors } from './failures.ts';
 import { type LockLog, logBlocked } from './locks.ts';
 import { migrateDatabase } from './migrate.ts';
@@ -18,9 +20,7 @@ import { refuseUnfinishedCopy } from './transfer-target.ts';
 
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database?sslmode=…` */
-  url: string;
-  /** Has the address too, and is read for each new connection. */
-  file?: AddressFile | undefined;
+  url: string | Secret;
   migrations: Readonly<Record<string, SchemaMigration>>;
   /** How long one report may take that somebody asked for. Without end by default. */
   reportLimitMs?: number | undefined;
@@ -50,7 +50,8 @@ const over = (pool: PostgresPool): Kysely<Tables> => new Kysely<Tables>({ dialec
 
 export async function openPostgres(options: PostgresOptions): Promise<SqlDatabase & { health: StoreHealth }> {
   const { migrations, reportLimitMs, patienceMs = 0, log } = options;
-  const address = addressFrom(options.url, options.file);
+  const secret = asSecret(options.url);
+  const address = () => secret.reread();
   await migrateDatabase({ address, migrations, log, check: refuseUnfinishedCopy });
   const [reads, writes, reports] = [READ, WRITE, REPORT].map((each) => createPool(address, each)) as [Pool, Pool, Pool];
   const turns = new ReportTurns({ limitMs: reportLimitMs });

@@ -1,10 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Secret } from '@baobab/core/ports/secret.ts';
 import type { FastifyRequest } from 'fastify';
 
 export interface MetricsAccessSettings {
   publicMetrics: boolean;
   /** A bearer token that every request for metrics must have. */
-  metricsToken?: string | undefined;
+  metricsToken?: Secret | undefined;
 }
 
 /** Headers that proxies and content delivery networks add. */
@@ -15,6 +16,8 @@ const isLoopback = (address = ''): boolean => /^(::1$|127\.|::ffff:127\.)/.test(
 
 /** `localhost` or a loopback address, with or without a port. */
 const isLoopbackHost = (host = ''): boolean => /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i.test(host);
+
+const REREAD_PAUSE_MS = 1_000;
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
@@ -33,6 +36,15 @@ function isLocal({ headers, socket }: FastifyRequest): boolean {
 /** Decides who may read `/metrics`: with a token only those who send it, otherwise programs on this machine or everyone. */
 export function createMetricsAccess({ publicMetrics, metricsToken }: MetricsAccessSettings) {
   if (metricsToken === undefined) return (request: FastifyRequest) => publicMetrics || isLocal(request);
-  const expected = digest(`Bearer ${metricsToken}`);
-  return ({ headers }: FastifyRequest) => timingSafeEqual(digest(headers.authorization ?? ''), expected);
+  let rereadAt = 0;
+  const isToken = (given: Buffer) => timingSafeEqual(given, digest(`Bearer ${metricsToken.value}`));
+  return ({ headers }: FastifyRequest) => {
+    const given = digest(headers.authorization ?? '');
+    if (isToken(given)) return true;
+    // It may have been replaced. Everybody can send a wrong one.
+    if (performance.now() < rereadAt) return false;
+    rereadAt = performance.now() + REREAD_PAUSE_MS;
+    metricsToken.reread();
+    return isToken(given);
+  };
 }
