@@ -6,14 +6,7 @@ import { errors } from '@baobab/core/errors/errors.ts';
 import { fieldText } from '@baobab/core/errors/fields.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { ReportCaller } from '@baobab/core/ports/reports.ts';
-import type {
-  UsageFilter,
-  UsageGroup,
-  UsagePosition,
-  UsageQuery,
-  UsageReader,
-  UsageRow,
-} from '@baobab/core/ports/usage.ts';
+import type { UsageFilter, UsagePosition, UsageQuery, UsageReader, UsageRow } from '@baobab/core/ports/usage.ts';
 import { withReportAdvice } from '../requests/report-advice.ts';
 
 export interface UsageSums extends Consumption {
@@ -21,12 +14,10 @@ export interface UsageSums extends Consumption {
   costNanoUsd: bigint;
 }
 
-export interface UsageBucket extends UsageSums, UsageGroup {
+export interface UsageBucket extends UsageRow {
   /** ISO 8601, like `end`. */
   start: string;
   end: string;
-  /** The sums of all groups that are not listed. */
-  isOther?: true;
 }
 
 export interface UsageRequest extends UsageWindowText, Omit<UsageFilter, 'accountId'> {
@@ -151,9 +142,10 @@ function checkRequest(window: UsageWindow, { top, limit, after }: UsageRequest):
 
 function toReport(window: UsageWindow, rows: readonly UsageRow[], left: UsageRow | undefined): UsageReport {
   const last = rows.at(-1);
+  const timesAt = bucketTimes(window);
   return {
     window,
-    buckets: rows.map((row) => toBucket(window, row)),
+    buckets: rows.map((row) => ({ ...row, ...timesAt(row.index) })),
     totals: sumOf(rows),
     next: left === undefined || last === undefined ? undefined : positionOf(window, last),
   };
@@ -164,9 +156,18 @@ const positionOf = ({ groupBy }: UsageWindow, row: UsageRow): UsagePosition => (
   names: groupBy.map((name) => row[DIMENSIONS[name].id] ?? ''),
 });
 
-function toBucket(window: UsageWindow, { index, ...row }: UsageRow): UsageBucket {
-  const { start, end } = usageBucketBounds(window, index);
-  return { start: isoTime(start), end: isoTime(end), ...row };
+/** The groups of a bucket are next to each other: its times are written once. For each row, they would take half the time of a report. */
+function bucketTimes(window: UsageWindow): (index: number) => Pick<UsageBucket, 'start' | 'end'> {
+  let latest: number | undefined;
+  let times = { start: '', end: '' };
+  return (index) => {
+    if (index !== latest) {
+      const { start, end } = usageBucketBounds(window, index);
+      latest = index;
+      times = { start: isoTime(start), end: isoTime(end) };
+    }
+    return times;
+  };
 }
 
 function sumOf(rows: readonly UsageRow[]): UsageSums {

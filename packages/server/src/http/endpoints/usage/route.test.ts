@@ -9,7 +9,7 @@ const sums = {
   audioSeconds: 0,
   costNanoUsd: 1_000_000_016n,
 };
-const times = { start: '2026-11-01T00:00:00.000Z', end: '2026-11-02T00:00:00.000Z' };
+const times = { index: 0, start: '2026-11-01T00:00:00.000Z', end: '2026-11-02T00:00:00.000Z' };
 
 it('writes one line for each bucket, exact to the nano-dollar', () => {
   const csv = usageToCsv({

@@ -1,5 +1,11 @@
 import { Readable } from 'node:stream';
-import { DIMENSIONS, MEASURE_NAMES, MEASURES } from '@baobab/core/domain/measures.ts';
+import {
+  DIMENSIONS,
+  type DimensionLabel,
+  MEASURE_NAMES,
+  MEASURES,
+  type SeriesNames,
+} from '@baobab/core/domain/measures.ts';
 import { usdText } from '@baobab/core/domain/money.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
@@ -12,7 +18,7 @@ import { commonErrors, ErrorResponse } from '../../answer/error-answer.ts';
 import { chosenAccount } from '../../request/account-choice.ts';
 import { createAnswerLimit } from '../../request/answer-limit.ts';
 import { principalOf, reportCallerOf, turnShareOf } from '../../request/request-record.ts';
-import { groupToWire, positionOf, UsageQuery, UsageResponse, usageToWire } from './schema.ts';
+import { positionOf, UsageQuery, UsageResponse, usageToWire } from './schema.ts';
 
 export const isCsvWanted = (format: 'json' | 'csv' | undefined, accept = ''): boolean =>
   format === undefined ? accept.startsWith('text/csv') : format === 'csv';
@@ -28,16 +34,18 @@ export function usageToCsv(
   { window, buckets }: Pick<UsageReport, 'window' | 'buckets'>,
   { isFirst = true } = {},
 ): string {
-  const groups = window.groupBy.flatMap((name) =>
-    DIMENSIONS[name].label === null ? [name] : [name, `${name}_name` as const],
-  );
+  const groups = window.groupBy.flatMap((name): { field: string; property: keyof SeriesNames | DimensionLabel }[] => {
+    const { id, label } = DIMENSIONS[name];
+    const column = { field: name, property: id };
+    return label === null ? [column] : [column, { field: `${name}_name`, property: label }];
+  });
   const columns: Record<string, (bucket: UsageBucket) => string | number> = {
     start: ({ start }) => start,
     end: ({ end }) => end,
     ...Object.fromEntries(
-      groups.map((field) => [
+      groups.map(({ field, property }) => [
         field,
-        (bucket: UsageBucket) => (bucket.isOther ? 'other' : groupToWire(bucket)[field]) ?? '',
+        (bucket: UsageBucket) => (bucket.isOther ? 'other' : (bucket[property] ?? '')),
       ]),
     ),
     requests: ({ requests }) => requests,
@@ -46,11 +54,8 @@ export function usageToCsv(
     ),
     cost_usd: ({ costNanoUsd }) => usdText(costNanoUsd),
   };
-  const lines = buckets.map((bucket: UsageBucket) =>
-    Object.values(columns)
-      .map((value) => cell(value(bucket)))
-      .join(','),
-  );
+  const values = Object.values(columns);
+  const lines = buckets.map((bucket) => values.map((value) => cell(value(bucket))).join(','));
   return [...(isFirst ? [Object.keys(columns).join(',')] : []), ...lines].map((line) => `${line}\r\n`).join('');
 }
 

@@ -105,21 +105,18 @@ export const sumsToWire = (used: UsageSums) => ({
   cost_usd: usdNumber(used.costNanoUsd),
 });
 
-/** Only what the report is grouped by. */
-export const groupToWire = (bucket: UsageBucket): Partial<Record<string, string | null>> =>
-  Object.fromEntries(
-    DIMENSION_NAMES.flatMap((name): [string, string | null][] => {
-      const { id, label } = DIMENSIONS[name];
-      const value = bucket[id];
-      if (value === undefined) return [];
-      return label === null
-        ? [[name, value]]
-        : [
-            [name, value],
-            [`${name}_name`, bucket[label] ?? null],
-          ];
-    }),
-  );
+/** Only what the report is grouped by. Runs for each bucket: `Object.fromEntries` takes several times as long. */
+export function groupToWire(bucket: UsageBucket): Partial<Record<string, string | null>> {
+  const group: Partial<Record<string, string | null>> = {};
+  for (const name of DIMENSION_NAMES) {
+    const { id, label } = DIMENSIONS[name];
+    const value = bucket[id];
+    if (value === undefined) continue;
+    group[name] = value;
+    if (label !== null) group[`${name}_name`] = bucket[label] ?? null;
+  }
+  return group;
+}
 
 export const bucketToWire = (bucket: UsageBucket): Static<typeof Bucket> => ({
   start: bucket.start,
