@@ -3,9 +3,10 @@ import type { AddressInfo } from 'node:net';
 import type { Principal } from '@baobab/core/domain/principal.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
+import { turnShares } from '@baobab/core/runtime/turn-shares.ts';
 import Fastify from 'fastify';
-import { beforeEach, expect, it, onTestFinished } from 'vitest';
-import { createRecord } from '../request/request-record.ts';
+import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { createRecord, reportCallerOf } from '../request/request-record.ts';
 import { createRunningRequests } from '../request/running-requests.ts';
 import { accountTurns } from './account-turns.ts';
 
@@ -36,7 +37,9 @@ beforeEach(async () => {
     const id = String(request.headers.account);
     request.record.principal = { account: { id, weight: 1 }, key: { priority: 'interactive' } } as Principal;
   });
-  server.setErrorHandler((error, _request, reply) => reply.code(error instanceof ApiError ? error.status : 500).send());
+  server.setErrorHandler((error, _request, reply) =>
+    reply.code(error instanceof ApiError ? error.status : 500).send('refused'),
+  );
   await server.register(accountTurns);
   const held = () => new Promise<void>((resolve) => release.push(resolve));
   server.get('/list', async () => {
@@ -46,6 +49,15 @@ beforeEach(async () => {
   });
   server.get('/broken', async () => {
     throw new Error('broken');
+  });
+  server.get('/short', async () => 'short');
+  server.get('/report', async (_request, reply) => {
+    reportCallerOf(reply);
+    return 'short';
+  });
+  server.get('/refused-report', async (_request, reply) => {
+    reportCallerOf(reply);
+    throw errors.tooManyAtOnce('exports of this account are running');
   });
   server.get('/one/:id', async () => 'one');
   server.get('/one/:id/items', async () => {
@@ -143,6 +155,28 @@ it('counts requests for the head of a list, which take as long', async () => {
 
 it('goes on after errors', async () => {
   expect(await Promise.all(Array.from({ length: 12 }, () => get('/broken')))).toEqual(Array(12).fill(500));
+});
+
+it.each([
+  ['/report', 200],
+  ['/refused-report', 429],
+])('lets an account rest after %s, however short it is, and not after other short lists', async (path, status) => {
+  const rest = vi.spyOn(turnShares, 'rest');
+  onTestFinished(() => rest.mockRestore());
+  expect(await get('/short')).toBe(200);
+  expect(rest).not.toHaveBeenCalled();
+  expect(await get(path)).toBe(status);
+  expect(rest).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ name: 'a' }), expect.closeTo(0.8, 2));
+});
+
+it('lets refusals wait for the rest of their account', async () => {
+  const began = performance.now();
+  const share = { name: 'a', weight: 1 };
+  // Two accounts are active.
+  for (const name of ['b', 'a']) turnShares.run({ name, weight: 1 }, () => {});
+  turnShares.rest(share, 20);
+  expect(await get('/refused-report')).toBe(429);
+  expect(performance.now() - began).toBeGreaterThan(58);
 });
 
 it('does not begin the work of a client that has left while it waited', async () => {

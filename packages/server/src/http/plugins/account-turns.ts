@@ -8,7 +8,7 @@ import { disconnectSignal, principalOf, turnShareOf } from '../request/request-r
 /** Running requests of one account and kind. The console loads about as many lists at once. */
 const AT_ONCE = 4;
 const MAX_WAITING = 100;
-/** What a long answer takes of the event loop: its statement, and each byte that is read from the store and written to JSON. */
+/** What a report or another long answer takes of the event loop: its statement, and each byte that is read from the store and written to JSON. */
 const LONG_ANSWER_BYTES = 8_192;
 const ANSWER_MS = 0.8;
 const BYTES_PER_MS = 60_000;
@@ -52,17 +52,20 @@ export const accountTurns = plugin(async (server) => {
     route.handler = async function (request, reply) {
       const principal = principalOf(request);
       const work = async () => {
-        const answer = await handler.call(this, request, reply);
-        // It is written to JSON next, at once.
-        await turnShares.take(turnShareOf(principal));
-        return answer;
+        try {
+          return await handler.call(this, request, reply);
+        } finally {
+          // The answer is written to JSON next, at once. A refusal waits too, or its client would ask again and again.
+          await turnShares.take(turnShareOf(principal));
+        }
       };
       return turns.run(principal.account.id, work, disconnectSignal(reply));
     };
     route.onSend = [
       ...[route.onSend ?? []].flat(),
       (request, _reply, payload, done) => {
-        if (typeof payload === 'string' && payload.length > LONG_ANSWER_BYTES) {
+        const { isReport } = request.record;
+        if (typeof payload === 'string' && (isReport || payload.length > LONG_ANSWER_BYTES)) {
           turnShares.rest(turnShareOf(principalOf(request)), ANSWER_MS + payload.length / BYTES_PER_MS);
         }
         done();

@@ -35,6 +35,8 @@ export interface RequestRecord extends Stoppable {
   /** Only for accounts that keep prompts and answers. */
   answer: AnswerBody | undefined;
   replayed: boolean;
+  /** It has asked for a report. */
+  isReport: boolean;
   /** Aborts when the client disconnects or the service stops before the answer has ended; created on first use. */
   disconnect: AbortController | undefined;
   /** The limits have admitted it, and it is not settled yet. */
@@ -73,6 +75,7 @@ export const createRecord = (startedAt: number, config: RequestRecord['config'] 
   errorMessage: undefined,
   answer: undefined,
   replayed: false,
+  isReport: false,
   disconnect: undefined,
   isRunning: false,
   onEnded: undefined,
@@ -91,10 +94,10 @@ export const turnShareOf = ({ account, key }: Principal): TurnShare =>
   shareOf({ accountId: account.id, priority: key.priority, weight: account.weight });
 
 /** For whom a route makes a report, which ends when its client leaves. */
-export const reportCallerOf = (reply: FastifyReply): ReportCaller => ({
-  accountId: principalOf(reply.request).account.id,
-  signal: disconnectSignal(reply),
-});
+export function reportCallerOf(reply: FastifyReply): ReportCaller {
+  reply.request.record.isReport = true;
+  return { accountId: principalOf(reply.request).account.id, signal: disconnectSignal(reply) };
+}
 
 /** Aborts when the client disconnects or the service stops before the answer has ended; not after a normal end. */
 export function disconnectSignal({ request, raw }: FastifyReply): AbortSignal {

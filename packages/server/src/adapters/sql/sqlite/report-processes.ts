@@ -96,7 +96,6 @@ export class ReportProcesses {
     const { path, busyTimeoutMs } = this.#options;
     const child = fork(PROGRAM, [path, String(busyTimeoutMs)], {
       execArgv: FLAGS,
-      serialization: 'advanced',
       // Files for sorting are deleted as soon as they are opened, so that none is left when the process is killed.
       env: { SQLITE_TMPDIR: dirname(path) },
     });
