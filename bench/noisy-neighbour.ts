@@ -4,7 +4,9 @@
  * is the median over the rounds. Attacker, upstream and server have their own processes; the processor time of the server shows whether
  * there were cores to spare.
  *
- *   node bench/noisy-neighbour.ts [--seconds 5] [--rounds 3] [--only 'bad keys' --only uploads] [--quick]
+ *   node bench/noisy-neighbour.ts [--seconds 5] [--rounds 3] [--only 'bad keys' --only uploads] [--light 'own key'] [--quick]
+ *
+ * With `--light 'own key'` the light tenant looks at its key and nothing else, and no model runs for it.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,6 +26,7 @@ const { values } = parseArgs({
     seconds: { type: 'string' },
     rounds: { type: 'string' },
     only: { type: 'string', multiple: true },
+    light: { type: 'string', multiple: true },
     quick: { type: 'boolean', default: false },
   },
 });
@@ -89,7 +92,11 @@ const LIGHT = {
   'own key': { method: 'GET', path: '/v1/keys/me' },
 } as const;
 type LightRequest = keyof typeof LIGHT;
-const LIGHT_REQUESTS = Object.keys(LIGHT) as LightRequest[];
+const LIGHT_REQUESTS = (Object.keys(LIGHT) as LightRequest[]).filter(
+  (each) => values.light === undefined || values.light.includes(each),
+);
+if (LIGHT_REQUESTS.length === 0) throw new Error(`--light takes ${Object.keys(LIGHT).join(' or ')}`);
+const noTimes = (): Record<LightRequest, number[]> => ({ 'short embedding': [], 'own key': [] });
 
 const lightPool = new Pool(server.address, { connections: LIGHT_REQUESTS.length });
 
@@ -124,7 +131,7 @@ async function measure(): Promise<Reading> {
       else failed(answer.statusCode);
     }
   };
-  const lightTimes = { 'short embedding': [] as number[], 'own key': [] as number[] };
+  const lightTimes = noTimes();
   const light = async (name: LightRequest) => {
     while (performance.now() < until) {
       const began = performance.now();
@@ -171,7 +178,22 @@ async function warmUp(path: string, body: object): Promise<string | undefined> {
   return answer.ok ? undefined : await answer.text();
 }
 
+/** Requests on the longest page of a list of them. */
+const PAGE = 200;
+
+/** Without requests of its own, the lists and reports of the attacker would be short. */
+async function fillPage(): Promise<string | undefined> {
+  const body = { model: REMOTE_MODEL, messages: [{ role: 'user', content: 'Capital of Kenya?' }] };
+  for (let sent = 0; sent < PAGE; sent += CONCURRENCY) {
+    const problems = await Promise.all(Array.from({ length: CONCURRENCY }, () => warmUp('chat/completions', body)));
+    const problem = problems.find((each) => each !== undefined);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
 const WARM_UPS: Record<string, () => Promise<string | undefined>> = {
+  'usage reports': fillPage,
   'grammar bombs': () =>
     warmUp('chat/completions', { model: LOCAL_MODEL, max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] }),
   'token counts': () =>
@@ -191,7 +213,9 @@ const processorTime = (): number => {
 };
 
 printConditions(`Noisy neighbour, ${TENANTS.length} tenants with ${CONCURRENCY} concurrent requests of ${DELAY_MS} ms`);
-const problem = await warmUp('embeddings', { model: EMBEDDING_MODEL, input: 'a' });
+const problem = LIGHT_REQUESTS.includes('short embedding')
+  ? await warmUp('embeddings', { model: EMBEDDING_MODEL, input: 'a' })
+  : undefined;
 if (problem !== undefined) throw new Error(`${EMBEDDING_MODEL} does not answer: ${problem}`);
 await measure();
 const skipped: string[] = [];
@@ -203,7 +227,7 @@ for (const name of Object.keys(ATTACKS).filter((each) => values.only === undefin
     continue;
   }
   const ratios: number[] = [];
-  const lightRatios = { 'short embedding': [] as number[], 'own key': [] as number[] };
+  const lightRatios = noTimes();
   let failures = 0;
   for (let round = 0; round < rounds; round += 1) {
     const before = await measure();
