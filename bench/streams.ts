@@ -105,7 +105,7 @@ const BAOBAB = 'Baobab';
 const PIPE = 'node:http';
 
 async function startPipe(upstream: string): Promise<Side> {
-  const command = [process.execPath, ...SERVE_FLAGS, join(import.meta.dirname, 'streams/pipe.ts')];
+  const command = [process.execPath, ...SERVE_FLAGS, join(import.meta.dirname, 'gateway/pipe.ts')];
   const program = await startProgram(pinned(layout.servers(1), command), { UPSTREAM: upstream });
   return toSide(PIPE, program, { health: '/healthz', model: MODEL });
 }
