@@ -348,6 +348,20 @@ export function countersContract(name: string, open: () => Promise<Counters>): v
         expect(await counters.admit(paid(0))).toMatchObject({ budgets: [{ spentNanoUsd: 5 }] });
       });
 
+      it('reads a budget again when the ledger has got rows late', async () => {
+        await setSpent(0);
+        await counters.reread(['b', 'never asked for'], 0);
+        await setSpent(90);
+        expect(await counters.admit(paid(11))).toMatchObject({ kind: 'refused', budgets: [{ spentNanoUsd: 90 }] });
+        const fence = await (async () => {
+          await counters.reread(['b'], 0);
+          return fenceOf(paid(0));
+        })();
+        await counters.reread(['b'], 0);
+        // Read before the rows came.
+        expect(await counters.setSpent({ id: 'b', fence, spentNanoUsd: 90 })).toBe(false);
+      });
+
       it('does not know a budget that was never asked for', async () => {
         expect(await counters.setSpent({ id: 'unknown', fence: 1, spentNanoUsd: 0 })).toBe(false);
       });

@@ -136,4 +136,6 @@ export interface Counters {
   levels(query: RateQuery): RateLevels | Promise<RateLevels>;
   /** False when the fence is no longer valid: ask again and read again. True when the spending is known, by this call or another. */
   setSpent(budget: UnreadBudget & { spentNanoUsd: number }): Promise<boolean>;
+  /** Has these budgets read again: the ledger has got rows that may not have been in it when they were read. */
+  reread(budgets: readonly string[], now: number): void | Promise<void>;
 }

@@ -174,6 +174,8 @@ export function createMemoryCounters(options: { firstLevel?: FirstLevel } = {}):
     buckets: (now) => rates.levels(now),
 
     setSpent: async (budget) => budgets.setSpent(budget),
+
+    reread: (ids) => budgets.markUnread(ids),
   };
 }
 

@@ -158,6 +158,7 @@ describe('budgets', () => {
       renew: (owner, lease) => later(() => memory.renew(owner, lease)),
       levels: (query) => later(() => memory.levels(query)),
       setSpent: (budget) => later(() => memory.setSpent(budget)),
+      reread: (budgets, now) => later(() => memory.reread(budgets, now)),
     };
     let ledger = 40n;
     const spent = () => later(() => ledger);

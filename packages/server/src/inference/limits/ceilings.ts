@@ -127,6 +127,21 @@ export interface Budgets {
 
 const NONE: readonly Budget[] = [];
 
+/** Whose budgets pay. */
+export interface Spender {
+  account: Pick<Principal['account'], 'id'>;
+  key: Pick<Principal['key'], 'originalId'>;
+}
+
+const keyBudget = ({ key }: Spender, month: number) => `key\n${key.originalId}\n${month}`;
+const accountBudget = ({ account }: Spender, month: number) => `account\n${account.id}\n${month}`;
+
+/** Every budget that a bill of this time is charged to, limited or not. */
+export const chargedBudgets = (spender: Spender, month: number): readonly string[] => [
+  keyBudget(spender, month),
+  accountBudget(spender, month),
+];
+
 export const demandsOf = (budgets: readonly Budget[], reserveNanoUsd: number): BudgetDemand[] =>
   budgets.map(({ id, limitNanoUsd, endsAt }) => ({ id, limitNanoUsd, reserveNanoUsd, expiresAt: endsAt }));
 
@@ -155,8 +170,6 @@ export function createBudgets({
   }
 
   const lastCharged = new WeakMap<Principal, { month: number; ids: readonly string[] }>();
-  const keyBudget = ({ key }: Principal, month: number) => `key\n${key.originalId}\n${month}`;
-  const accountBudget = ({ account }: Principal, month: number) => `account\n${account.id}\n${month}`;
 
   return {
     of(principal, time) {
@@ -191,7 +204,7 @@ export function createBudgets({
       const month = bucketIndex('month', time);
       const known = lastCharged.get(principal);
       if (known?.month === month) return known.ids;
-      const ids = [keyBudget(principal, month), accountBudget(principal, month)];
+      const ids = chargedBudgets(principal, month);
       lastCharged.set(principal, { month, ids });
       return ids;
     },

@@ -141,6 +141,16 @@ class SharedOrAlone implements RedisCounters {
     );
   }
 
+  reread(budgets: readonly string[], now: number): Promise<void> {
+    return this.#attempt(
+      (counters) => counters.restore(this.#membership.nameOf(this.#owner), readAgain(budgets), now),
+      (share) => {
+        this.#noteCharge(budgets);
+        return share.reread(budgets, now);
+      },
+    );
+  }
+
   async close(): Promise<void> {
     clearInterval(this.#counting);
     await this.#membership.close();
@@ -215,7 +225,7 @@ class SharedOrAlone implements RedisCounters {
     this.#own.running.delete(held);
     const { mode } = this.#membership;
     if (mode.kind === 'shared') return this.#settleShared(held, settlement, mode.counters);
-    this.#noteCharge(settlement);
+    this.#noteCharge(settlement.charge?.budgets);
     if (held.local) mode.share.settle(held.local, settlement);
     await this.#settleAlone(held, settlement);
   }
@@ -225,12 +235,11 @@ class SharedOrAlone implements RedisCounters {
     try {
       if (held.stay !== undefined) await counters.settle(membership.nameOf(held.owner, held.stay), held, settlement);
       else if (settlement.charge) {
-        const possessions = { admissions: [], budgets: settlement.charge.budgets, buckets: [] };
-        await counters.restore(membership.nameOf(this.#owner), possessions, settlement.now);
+        await counters.restore(membership.nameOf(this.#owner), readAgain(settlement.charge.budgets), settlement.now);
       }
     } catch (error) {
       // What it held is given back when this process joins again.
-      this.#noteCharge(settlement);
+      this.#noteCharge(settlement.charge?.budgets);
       membership.leave(counters, error);
     }
   }
@@ -247,10 +256,12 @@ class SharedOrAlone implements RedisCounters {
     });
   }
 
-  #noteCharge({ charge }: Settlement): void {
-    for (const id of charge?.budgets ?? []) this.#own.charged.add(id);
+  #noteCharge(budgets: readonly string[] = []): void {
+    for (const id of budgets) this.#own.charged.add(id);
   }
 }
+
+const readAgain = (budgets: readonly string[]) => ({ admissions: [], budgets, buckets: [] });
 
 const NOT_HELD: ExtensionAnswer = { kind: 'refused', tokens: [], budgets: [] };
 

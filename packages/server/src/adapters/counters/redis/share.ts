@@ -24,7 +24,8 @@ export interface ShareOptions {
 }
 
 /** What this process may use of every limit while Redis is away: an equal part, but at least 1. */
-export interface Share extends Pick<MemoryCounters, 'admit' | 'extend' | 'settle' | 'renew' | 'levels' | 'setSpent'> {
+export interface Share
+  extends Pick<MemoryCounters, 'admit' | 'extend' | 'settle' | 'renew' | 'levels' | 'setSpent' | 'reread'> {
   /** Its part of the level of each bucket that is not full. `perMinute` is the whole limit. */
   buckets(now: number): Iterable<RateBucket & { level: number }>;
 }
@@ -98,6 +99,8 @@ export function createShare({ replicas, seen, running, now }: ShareOptions): Sha
       if (!spentAtStart.has(id)) spentAtStart.set(id, spentNanoUsd);
       return counters.setSpent({ id, fence: -fence, spentNanoUsd });
     },
+
+    reread: counters.reread,
 
     *buckets(time) {
       const known = new Set<string>();
