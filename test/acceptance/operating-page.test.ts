@@ -16,12 +16,10 @@ const NODE_METRIC = /^baobab_(nodejs|process)_/;
 it('docs/operating.md lists every metric, and no other', async () => {
   const exposed = await (await fetch(`${server.address}/metrics`)).text();
   const registered = new Set([...exposed.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name));
-  // Only registered with counters in Redis.
-  for (const [, name = ''] of readFileSync(
-    join(ROOT, 'packages/server/src/metrics/counters-metrics.ts'),
-    'utf8',
-  ).matchAll(/name: '(baobab_\w+)'/g)) {
-    registered.add(name);
+  // Only registered with counters in Redis, and with a store in PostgreSQL.
+  for (const file of ['counters-metrics', 'journal-metrics']) {
+    const source = readFileSync(join(ROOT, `packages/server/src/metrics/${file}.ts`), 'utf8');
+    for (const [, name = ''] of source.matchAll(/name: '(baobab_\w+)'/g)) registered.add(name);
   }
   const listed = [...page.matchAll(/`(baobab_[a-z0-9_]+)`/g)].map(([, name = '']) => name);
   expect(listed.filter((name) => !registered.has(name))).toEqual([]);
@@ -54,6 +52,7 @@ it('docs/operating.md lists what is in data_dir', async () => {
   const source = globSync('packages/*/src/**/*.ts', { cwd: ROOT, exclude: ['**/*.test.ts'] })
     .map((path) => readFileSync(join(ROOT, path), 'utf8'))
     .join('\n');
-  const named = (name: string) => new RegExp(`['\`}-]${name.replace(/^.*sqlite-/, '').replace('.', '\\.')}['\`]`);
+  const named = (name: string) =>
+    new RegExp(`['\`}-]${name.replace(/^.*(sqlite|postgres)-/, '').replace('.', '\\.')}['\`]`);
   expect(listed.filter((name) => !made.includes(name) && !named(name).test(source))).toEqual([]);
 });

@@ -28,5 +28,10 @@ export interface Ledger {
   /** Appends all rows or none. Resolves when they are durable, with whether each row is new. */
   append(rows: readonly LedgerRow[]): Promise<readonly boolean[]>;
   /** For rows whose billing ids cannot have been used before: no lookup is needed, so it may be faster. */
-  appendFresh(rows: readonly LedgerRow[]): Promise<void>;
+  appendFresh(rows: readonly LedgerRow[], options?: FreshRowOptions): Promise<void>;
+}
+
+export interface FreshRowOptions {
+  /** More will be stored with these rows: they must not wait on this machine for a store that is away. */
+  inStore?: boolean;
 }

@@ -31,6 +31,10 @@ export async function prepareDataDir({ dataDir }: ResolvedConfig): Promise<void>
   }
 }
 
+/** What each of several workers has for itself. */
+export const workerFolder = ({ dataDir }: Pick<ResolvedConfig, 'dataDir'>, number: number): string =>
+  join(dataDir, 'workers', `${number}`);
+
 function storeSettings({ dataDir, store }: ResolvedConfig, address?: Secret): StoreSettings {
   if (store !== undefined) return { kind: 'postgres', url: address ?? store };
   return { kind: 'sqlite', path: join(dataDir, 'baobab.sqlite'), reserveBytes: RESERVE_BYTES };

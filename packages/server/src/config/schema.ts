@@ -83,6 +83,11 @@ export const ConfigSchema = Type.Object(
       ...{ minimum: 0, maximum: 300, default: 10 },
       description: 'Requests wait so long when PostgreSQL is away, before they reach an engine',
     }),
+    storeJournal: Type.Boolean({
+      default: true,
+      description:
+        'What runs when PostgreSQL goes away is answered, and its bill waits in data_dir; false where data_dir does not outlive the server',
+    }),
     ...secret(
       'counters',
       'Address of a Redis or Valkey for limits and budgets, redis://:password@host:6379 or redis+sentinel://host:26379/name; in memory by default',

@@ -26,6 +26,8 @@ export interface InferenceCall extends Caller {
    * `unless cancelled`: a client that cancels pays for what it caused.
    */
   wholeAnswersOnly?: boolean | 'unless cancelled' | undefined;
+  /** The answer is stored, too, before the client gets the end of it. */
+  isStored?: boolean | undefined;
   discountPercent?: number | undefined;
   observer?: InferenceObserver | undefined;
 }

@@ -156,6 +156,7 @@ export class BilledSession implements InferenceSession {
     return metering.record({
       billingId: isWhole(status) ? (call.billingId ?? call.requestId) : call.requestId,
       requestId: call.requestId,
+      isStored: call.isStored,
       accountId: call.principal.account.id,
       keyId: call.principal.key.id,
       model: slug,

@@ -55,6 +55,27 @@ describe('metering', () => {
     ]);
   });
 
+  it('tells the ledger of rows that something else is stored with', async () => {
+    const commits: [string[], boolean][] = [];
+    const ledger = {
+      append: () => Promise.reject(new Error('not for fresh rows')),
+      appendFresh: async (rows: readonly LedgerRow[], { inStore = false } = {}) => {
+        commits.push([rows.map(({ billingId }) => billingId), inStore]);
+      },
+    };
+    const metering = createMetering({ ledger, clock: { now: () => 0 } });
+    await Promise.all([
+      metering.record(request('a', { requestId: 'a' })),
+      metering.record(request('b', { requestId: 'b', isStored: true })),
+    ]);
+    expect(commits).toEqual(
+      expect.arrayContaining([
+        [['a'], false],
+        [['b'], true],
+      ]),
+    );
+  });
+
   it('commits rows of one event loop turn together and collects later ones for the next commits', async () => {
     const ledger = slowLedger();
     const metering = createMetering({ ledger, clock: { now: () => 0 }, commitRows: 3 });

@@ -2,12 +2,14 @@ import type { Consumption } from '@baobab/core/domain/measures.ts';
 import type { Pricing } from '@baobab/core/domain/model.ts';
 import { costNanoUsd } from '@baobab/core/domain/pricing.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
-import type { Ledger, LedgerRow } from '@baobab/core/ports/ledger.ts';
+import type { FreshRowOptions, Ledger, LedgerRow } from '@baobab/core/ports/ledger.ts';
 
 /** A request to be billed. Time and cost are added here. */
 export interface MeteredRequest {
   /** Billed once. The request id, or an id that is the same for every attempt, such as that of a batch line. */
   billingId: string;
+  /** The answer is stored, too: without the store there is none, and no bill. */
+  isStored?: boolean | undefined;
   requestId: string;
   accountId: string;
   keyId: string;
@@ -86,20 +88,23 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
     }
   }
 
-  const fresh = createGroupCommit<Waiting>({
-    most: commitRows,
-    atOnce: FRESH_COMMITS,
-    eager: true,
-    expected: runningRequests,
-    commit: (group) => commit(group, ledger.appendFresh),
-  });
+  const freshCommits = (options?: FreshRowOptions) =>
+    createGroupCommit<Waiting>({
+      most: commitRows,
+      atOnce: FRESH_COMMITS,
+      eager: true,
+      expected: runningRequests,
+      commit: (group) => commit(group, (rows) => ledger.appendFresh(rows, options)),
+    });
+  const fresh = freshCommits();
+  const stored = freshCommits({ inStore: true });
   const repeatable = createGroupCommit<Waiting>({
     most: commitRows,
     atOnce: 1,
     eager: false,
     commit: (group) => commit(group, ledger.append),
   });
-  const waiting = () => fresh.waiting + repeatable.waiting;
+  const waiting = () => fresh.waiting + stored.waiting + repeatable.waiting;
 
   return {
     get waiting() {
@@ -109,7 +114,8 @@ export function createMetering(dependencies: MeteringDependencies): Metering {
     record: (request) =>
       new Promise((resolve, reject) => {
         if (waiting() >= maxWaiting) throw new Error(`${waiting()} ledger rows wait for the store`);
-        const commits = request.billingId === request.requestId ? fresh : repeatable;
+        const freshOrStored = request.isStored ? stored : fresh;
+        const commits = request.billingId === request.requestId ? freshOrStored : repeatable;
         commits.add({ row: toRow(request, clock.now()), resolve, reject });
       }),
   };

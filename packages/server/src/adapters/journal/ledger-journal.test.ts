@@ -1,10 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { LedgerRow } from '@baobab/core/ports/ledger.ts';
+import type { Ledger, LedgerRow } from '@baobab/core/ports/ledger.ts';
+import type { UsageReader } from '@baobab/core/ports/usage.ts';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ledgerRow } from '../../../../../test/contracts/ledger.ts';
-import { createJournalReader, type LedgerJournalOptions, openLedgerJournal } from './ledger-journal.ts';
+import { createJournalReader, type LedgerJournalOptions, openLedgerJournal, readJournal } from './ledger-journal.ts';
 
 let files = 0;
 const freshPath = () => join(directory, `${files++}`);
@@ -39,10 +40,24 @@ function fakeLedger() {
   };
 }
 
+/** The same, and it takes fresh rows itself. */
+function fakeStore() {
+  const own = fakeLedger();
+  const ledger: Ledger = {
+    ...own.ledger,
+    async appendFresh(rows) {
+      await own.ledger.append(rows);
+    },
+  };
+  return { ...own, ledger };
+}
+
+const AWAY = new Error('away');
+
 const NEVER_MS = 1_000_000;
 
 async function openOver(
-  { ledger, usage }: ReturnType<typeof fakeLedger>,
+  { ledger, usage }: { ledger: Ledger; usage: UsageReader },
   path: string,
   options: Partial<LedgerJournalOptions> = {},
 ) {
@@ -235,5 +250,152 @@ describe('ledger journal', () => {
     const next = await openOver(own, path);
     expect(own.rows.size).toBe(1);
     await next.close();
+  });
+});
+
+describe('standby journal', () => {
+  const passes = (error: unknown) => error === AWAY;
+  const ids = (rows: Iterable<LedgerRow>) => [...rows].map(({ billingId }) => billingId).sort();
+
+  async function openStandby(
+    own: ReturnType<typeof fakeStore>,
+    path = freshPath(),
+    options: Partial<LedgerJournalOptions> = {},
+  ) {
+    const moved: LedgerRow[] = [];
+    const onMoved = async (rows: readonly LedgerRow[]) => void moved.push(...rows);
+    const journal = await openOver(own, path, { standby: { passes, onMoved }, ...options });
+    return { ...journal, moved };
+  }
+
+  it('lets the ledger take rows, and keeps those that it cannot take until it is back', async () => {
+    const own = fakeStore();
+    const onError = vi.fn();
+    const journal = await openStandby(own, freshPath(), { onError });
+    await journal.append(ledgerRow());
+    expect(own.rows.size).toBe(1);
+    expect(journal.waiting()).toEqual({ rows: 0, since: undefined });
+    own.state.failure = AWAY;
+    const waiting = [ledgerRow({ time: 7 }), ledgerRow({ time: 8 }), ledgerRow({ time: 9 })];
+    for (const row of waiting) await journal.append(row);
+    // Only the first one asked the ledger.
+    expect(onError).toHaveBeenCalledExactlyOnceWith(AWAY);
+    expect(journal.waiting()).toEqual({ rows: 3, since: 7 });
+    await expect(journal.spent()).rejects.toBe(AWAY);
+    own.state.failure = undefined;
+    expect(await journal.spent()).toBe(4n);
+    expect(ids(journal.moved)).toEqual(ids(waiting));
+    expect(journal.waiting()).toEqual({ rows: 0, since: undefined });
+    const { commits } = own.state;
+    await journal.append(ledgerRow());
+    expect(own.state.commits).toBe(commits + 1);
+    await journal.close();
+  });
+
+  it('adds a row once, although its commit has succeeded without an answer', async () => {
+    const own = fakeStore();
+    const path = freshPath();
+    const { appendFresh } = own.ledger;
+    own.ledger.appendFresh = async (rows) => {
+      await appendFresh(rows);
+      own.state.failure = AWAY;
+      throw AWAY;
+    };
+    const journal = await openStandby(own, path);
+    const row = ledgerRow();
+    await journal.append(row);
+    expect([own.rows.size, journal.waiting().rows]).toEqual([1, 1]);
+    own.state.failure = undefined;
+    expect(await journal.spent()).toBe(1n);
+    await journal.close();
+  });
+
+  it('refuses rows that fail for other reasons, and those that something else is stored with', async () => {
+    const own = fakeStore();
+    const journal = await openStandby(own);
+    own.state.failure = new Error('a bug');
+    await expect(journal.append(ledgerRow())).rejects.toThrow('a bug');
+    own.state.failure = AWAY;
+    await expect(journal.ledger.appendFresh([ledgerRow()], { inStore: true })).rejects.toBe(AWAY);
+    await expect(journal.ledger.append([ledgerRow()])).rejects.toBe(AWAY);
+    expect(journal.waiting().rows).toBe(0);
+    await journal.close();
+  });
+
+  it('refuses rows when it is full, and loses none that it has taken', async () => {
+    const own = fakeStore();
+    const journal = await openStandby(own, freshPath(), { segmentBytes: 2_048 });
+    own.state.failure = AWAY;
+    const ended = await Promise.allSettled(Array.from({ length: 30 }, () => journal.append(ledgerRow())));
+    const taken = ended.filter(({ status }) => status === 'fulfilled').length;
+    expect(taken).toBeGreaterThan(0);
+    expect(taken).toBeLessThan(30);
+    own.state.failure = undefined;
+    expect(await journal.spent()).toBe(BigInt(taken));
+    await journal.close();
+  });
+
+  it('gives rows to the ledger while the rest moves, and is empty on disk afterwards', async () => {
+    const own = fakeStore();
+    const path = freshPath();
+    const journal = await openStandby(own, path, { applyAfterMs: 1 });
+    own.state.failure = AWAY;
+    await journal.append(...Array.from({ length: 20 }, () => ledgerRow()));
+    own.state.failure = undefined;
+    await expect.poll(() => journal.waiting().rows, { timeout: 10_000 }).toBe(0);
+    await journal.close();
+    const found: LedgerRow[] = [];
+    await readJournal(path, async (rows) => found.push(...rows));
+    expect(found).toEqual([]);
+  });
+
+  it.each(['before the ledger has them', 'before they leave the journal'])(
+    'has every acknowledged row after a crash %s, and nothing that it has moved earlier',
+    async (moment) => {
+      const own = fakeStore();
+      const path = freshPath();
+      let crashes = false;
+      const onMoved = async () => {
+        if (crashes) throw new Error('crash');
+      };
+      const dead = await openOver(own, path, { standby: { passes, onMoved } });
+      own.state.failure = AWAY;
+      await dead.append(ledgerRow());
+      own.state.failure = undefined;
+      expect(await dead.spent()).toBe(1n);
+      const earlier = own.rows.size;
+      own.state.failure = AWAY;
+      const rows = Array.from({ length: 5 }, () => ledgerRow());
+      for (const row of rows) await dead.append(row);
+      if (moment === 'before they leave the journal') {
+        crashes = true;
+        own.state.failure = undefined;
+        await expect(dead.spent()).rejects.toThrow('crash');
+        expect(own.rows.size).toBe(earlier + rows.length);
+      }
+      const found: LedgerRow[] = [];
+      await readJournal(path, async (more) => found.push(...more));
+      expect(ids(found)).toEqual(ids(rows));
+      own.state.failure = undefined;
+      crashes = false;
+      const next = await openStandby(own, path);
+      expect(own.rows.size).toBe(earlier + rows.length);
+      await next.close();
+      await dead.close();
+    },
+  );
+
+  it('lets the ledger try again when the journal cannot be written', async () => {
+    const own = fakeStore();
+    const onError = vi.fn();
+    const journal = await openStandby(own, freshPath(), { onError });
+    own.state.failure = AWAY;
+    await journal.append(ledgerRow());
+    await journal.close();
+    await expect(journal.append(ledgerRow())).rejects.toBe(AWAY);
+    own.state.failure = undefined;
+    await journal.append(ledgerRow());
+    expect(own.rows.size).toBe(1);
+    expect(onError).toHaveBeenCalledWith(expect.objectContaining({ message: 'the journal is closed' }));
   });
 });

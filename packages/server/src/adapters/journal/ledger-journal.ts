@@ -1,4 +1,4 @@
-import type { Ledger, LedgerRow } from '@baobab/core/ports/ledger.ts';
+import type { FreshRowOptions, Ledger, LedgerRow } from '@baobab/core/ports/ledger.ts';
 import type { UsageReader } from '@baobab/core/ports/usage.ts';
 import { encodeRecord, openSegment, readRecords, type Segment } from './segment.ts';
 
@@ -26,6 +26,21 @@ export interface LedgerJournalOptions {
   applyAfterMs?: number | undefined;
   /** Called when rows could not be moved into the ledger. They stay in the journal and are retried. */
   onError?: ((error: unknown) => void) | undefined;
+  /** The ledger comes first, and the journal has only what it cannot take. Otherwise every fresh row goes through the journal. */
+  standby?: StandbyOptions | undefined;
+}
+
+export interface StandbyOptions {
+  /** Whether a failure of the ledger is one that passes: it is away. Other failures reject. */
+  passes(error: unknown): boolean;
+  /** The ledger has these rows. They leave the journal when it resolves; when it fails, it is called again. */
+  onMoved?(rows: readonly LedgerRow[]): Promise<void>;
+}
+
+export interface WaitingRows {
+  rows: number;
+  /** When the request of the oldest one ended, in milliseconds since 1970. */
+  since: number | undefined;
 }
 
 export interface LedgerJournal {
@@ -33,6 +48,11 @@ export interface LedgerJournal {
   /** Sees everything that was appended before the call. */
   readonly usage: UsageReader;
   close(): Promise<void>;
+}
+
+export interface StandbyJournal extends LedgerJournal {
+  /** What the ledger could not take yet. */
+  waiting(): WaitingRows;
 }
 
 interface Page {
@@ -49,7 +69,7 @@ async function quiet(page: Page): Promise<void> {
   if (page.writes > 0) await new Promise<void>((resolve) => page.onQuiet.push(resolve));
 }
 
-const segmentPaths = (path: string) => [`${path}-ledger-0`, `${path}-ledger-1`] as const;
+export const segmentPaths = (path: string) => [`${path}-ledger-0`, `${path}-ledger-1`] as const;
 
 const settledUsage = (usage: UsageReader, settle: () => Promise<void>): UsageReader => ({
   async query(query, caller) {
@@ -66,13 +86,16 @@ const settledUsage = (usage: UsageReader, settle: () => Promise<void>): UsageRea
   },
 });
 
-/** Appends everything in a journal's files to the ledger. The ledger ignores rows it has, so any process may do this at any time. */
-async function replay(path: string, ledger: Ledger): Promise<void> {
+/** Hands on everything in a journal's files, in parts. A process may have it open: some rows are in the ledger already then. */
+export async function readJournal(path: string, take: (rows: readonly LedgerRow[]) => Promise<unknown>): Promise<void> {
   for (const segment of segmentPaths(path)) {
     const rows = (await readRecords(segment)).flatMap((record) => JSON.parse(record) as LedgerRow[]);
-    for (let at = 0; at < rows.length; at += REPLAY_ROWS) await ledger.append(rows.slice(at, at + REPLAY_ROWS));
+    for (let at = 0; at < rows.length; at += REPLAY_ROWS) await take(rows.slice(at, at + REPLAY_ROWS));
   }
 }
+
+/** The ledger ignores rows it has, so any process may do this at any time. */
+const replay = (path: string, ledger: Ledger): Promise<void> => readJournal(path, ledger.append);
 
 /** For a process beside the one that writes the journal: replays the journal before every report, so that none misses rows. */
 export const createJournalReader = ({
@@ -89,9 +112,15 @@ export const createJournalReader = ({
  * Decorates a ledger: a fresh row is one small write to a file, and a moment later the ledger gets many rows in one commit. There are
  * two segments: while the rows of one move to the ledger, new rows go to the other. Only one process at a time may open it.
  */
-export async function openLedgerJournal(options: LedgerJournalOptions): Promise<LedgerJournal> {
+export async function openLedgerJournal(options: LedgerJournalOptions): Promise<StandbyJournal> {
   const { ledger, path, synced, segmentBytes = SEGMENT_BYTES, applyAfterMs = APPLY_AFTER_MS } = options;
-  const { onError = () => {} } = options;
+  const { onError = () => {}, standby } = options;
+
+  async function move(rows: readonly LedgerRow[]): Promise<void> {
+    await ledger.append(rows);
+    await standby?.onMoved?.(rows);
+  }
+
   await replay(path, ledger);
   const openPage = async (segment: string): Promise<Page> => ({
     segment: await openSegment({ path: segment, bytes: segmentBytes, synced }),
@@ -102,6 +131,8 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
   const [first, second] = segmentPaths(path);
   let [written, applied] = await Promise.all([openPage(first), openPage(second)]);
   let isClosing = false;
+  /** Of a standby journal: its ledger could not take rows, and has not taken those that wait. */
+  let isAway = false;
   let timer: NodeJS.Timeout | undefined;
   let isApplying = false;
   let hasFailed = false;
@@ -113,10 +144,12 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     await quiet(page);
     while (rows.length > 0) {
       const group = rows.slice(0, COMMIT_ROWS);
-      await ledger.append(group);
+      await move(group);
       rows.splice(0, group.length);
     }
-    segment.rewind();
+    // A standby journal is seldom written again. What it holds would be replayed after months, when the ledger may have archived it.
+    if (standby === undefined) segment.rewind();
+    else await segment.erase();
   }
 
   async function applyAll(): Promise<void> {
@@ -124,11 +157,14 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     await applyPage(applied);
     [written, applied] = [applied, written];
     await applyPage(applied);
+    isAway = false;
   }
+
+  const isUsed = () => written.segment.isUsed || applied.segment.isUsed;
 
   /** Resolves when everything appended so far is in the ledger. */
   async function settle(): Promise<void> {
-    if (running === undefined && !written.segment.isUsed && !applied.segment.isUsed) return;
+    if (running === undefined && !isUsed()) return;
     // A round leaves out rows that came after it began. One more round follows it and serves every caller that asks meanwhile.
     next ??= Promise.resolve(running?.catch(() => {})).then(() => {
       next = undefined;
@@ -151,7 +187,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     }
     isApplying = false;
     timer = undefined;
-    if (written.segment.isUsed || applied.segment.isUsed) applySoon();
+    if (isUsed()) applySoon();
   }
 
   /** Runs one round at a time, retries included: the timer stays set until the round has ended. */
@@ -163,7 +199,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     void applyRound();
   }
 
-  async function appendFresh(rows: readonly LedgerRow[]): Promise<void> {
+  async function write(rows: readonly LedgerRow[]): Promise<void> {
     const record = encodeRecord(JSON.stringify(rows));
     if (record.length > segmentBytes) {
       await ledger.append(rows);
@@ -179,13 +215,43 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
     } finally {
       page.writes -= 1;
       if (page.writes === 0) for (const resolve of page.onQuiet.splice(0)) resolve();
+      applySoon();
     }
-    applySoon();
   }
+
+  /** A ledger that is away may let each row wait for long, so it is not asked again until it has taken those that wait. */
+  async function appendOrKeep({ passes }: StandbyOptions, rows: readonly LedgerRow[]): Promise<void> {
+    if (!isAway) {
+      try {
+        return await ledger.appendFresh(rows);
+      } catch (error) {
+        if (!passes(error)) throw error;
+        isAway = true;
+        onError(error);
+      }
+    }
+    try {
+      await write(rows);
+    } catch (error) {
+      // It is full.
+      if (passes(error)) throw error;
+      onError(error);
+      await ledger.appendFresh(rows);
+    }
+  }
+
+  const appendFresh = (rows: readonly LedgerRow[], { inStore = false }: FreshRowOptions = {}): Promise<void> => {
+    if (standby === undefined) return write(rows);
+    return inStore ? ledger.appendFresh(rows) : appendOrKeep(standby, rows);
+  };
 
   return {
     ledger: { append: ledger.append, appendFresh },
     usage: settledUsage(options.usage, settle),
+    waiting: () => ({
+      rows: applied.rows.length + written.rows.length,
+      since: (applied.rows[0] ?? written.rows[0])?.time,
+    }),
     async close() {
       isClosing = true;
       clearTimeout(timer);

@@ -13,6 +13,8 @@ export interface Segment {
   write(record: Uint8Array): Promise<void>;
   /** Starts again at the beginning. Earlier records may be overwritten. */
   rewind(): void;
+  /** The same, and no earlier record can be read again. */
+  erase(): Promise<void>;
   /** `empty`: also removes all records. */
   close(options: { empty: boolean }): Promise<void>;
 }
@@ -90,6 +92,12 @@ export async function openSegment({ path, bytes, synced }: SegmentOptions): Prom
       });
     },
     rewind() {
+      position = 0;
+    },
+    async erase() {
+      if (position === 0) return;
+      await handle.write(Buffer.alloc(position), 0, position, 0);
+      if (synced && !syncsItself) await handle.datasync();
       position = 0;
     },
     async close({ empty }) {

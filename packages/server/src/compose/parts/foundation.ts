@@ -18,9 +18,10 @@ import { createMetrics, registerBuildInfo } from '../../metrics/metrics.ts';
 import { machineClock, openStoreClock } from '../../services/processes/store-clock.ts';
 import { createTurns } from '../background-jobs.ts';
 import { openCounters } from '../counters.ts';
+import { openJournal } from '../journal.ts';
 import { SecretFiles } from '../secret-files.ts';
 import { certificateFiles, checkNamedModels, multiServerWarnings } from '../setting-checks.ts';
-import { allUpstreams, openConfiguredStore, prepareDataDir } from '../storage.ts';
+import { allUpstreams, openConfiguredStore, prepareDataDir, workerFolder } from '../storage.ts';
 import { COMMIT, VERSION } from '../version.ts';
 import type { Environment } from '../weights.ts';
 import { servedEntries } from '../workers/served-entries.ts';
@@ -96,7 +97,7 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
   // A new directory is left alone when the server could not listen. In one that exists, a running server is the better explanation.
   if (worker === undefined && !existsSync(config.dataDir)) await freePort(config);
   await prepareDataDir(config);
-  const ownDirectory = worker === undefined ? config.dataDir : join(config.dataDir, 'workers', `${worker.number}`);
+  const ownDirectory = worker === undefined ? config.dataDir : workerFolder(config, worker.number);
   // Served by one process at a time, which may empty the temporary directory and replace the control socket.
   const { release } = await acquireDataDirLock(ownDirectory);
   // The supervisor has checked it for its workers.
@@ -121,15 +122,17 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
       log: logger,
       address,
     });
-  const store = await whenThere(open, logger);
-  const clock = config.store === undefined ? machineClock : await whenThere(() => openStoreClock(store), logger);
+  const opened = await whenThere(open, logger);
+  const clock = config.store === undefined ? machineClock : await whenThere(() => openStoreClock(opened), logger);
   const identity = createIdentity(config, clock);
-  const isMyTurn = createTurns(store, identity, clock);
+  const isMyTurn = createTurns(opened, identity, clock);
   const {
     counters,
     degraded: degradedCounters,
     closeCounters,
   } = await whenThere(() => openCounters({ config, secretFiles, identity, clock, metrics, logger }), logger);
+  const journalOptions = { config, worker, ownDirectory, store: opened, counters, clock, metrics, logger };
+  const { store, degraded: degradedJournal } = await whenThere(() => openJournal(journalOptions), logger);
   const temporaryDirectory = join(ownDirectory, 'tmp');
   // Left over from a previous process.
   await rm(temporaryDirectory, { recursive: true, force: true });
@@ -148,13 +151,15 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
     degraded: () => [
       ...degradedCounters(),
       ...degradedFiles(),
+      ...degradedJournal(),
       ...[clock.problem()].filter((each) => each !== undefined),
     ],
     /** Call it last. */
     async close() {
-      await closeCounters();
       closeBlobs();
+      // Tells the counters of rows that leave its journal.
       await store.close();
+      await closeCounters();
       release();
     },
   };

@@ -106,6 +106,7 @@ export function createResponseCreator<Body, Item, Answer>(
       command: format.command(draft),
       writer,
       truncates: format.read(draft.body).truncates,
+      isStored: draft.head.store || draft.head.conversationId !== undefined,
       save: async (principal) => writer.setStored(await save(principal, draft, writer.answer())),
     });
   }

@@ -38,6 +38,8 @@ export interface ResponseRunOptions<Answer> {
   command: ChatCommand;
   writer: ResponseWriter<Answer>;
   truncates: boolean;
+  /** Whether `save` keeps anything. */
+  isStored: boolean;
   /** Stores the answer, before the client sees its end. */
   save(principal: Principal): Promise<void>;
 }
@@ -52,16 +54,17 @@ export class ResponseRun<Answer> {
 
   /** Stores the answer, and returns it in one piece. */
   async answer(call: InferenceCall): Promise<Answer> {
-    const { save } = this.#options;
-    const answer = await this.whole(call);
+    const { save, isStored } = this.#options;
+    const answer = await this.whole({ ...call, isStored });
     await save(call.principal);
     return answer;
   }
 
   /** Sends its events. Resolves with the last text. */
   async stream(call: InferenceCall, send: SendText): Promise<string> {
-    const { chat, writer, save } = this.#options;
-    const rest = await this.#generate((command) => chat.stream(call, command, writer, send));
+    const { chat, writer, save, isStored } = this.#options;
+    const own = { ...call, isStored };
+    const rest = await this.#generate((command) => chat.stream(own, command, writer, send));
     await send(rest);
     await save(call.principal);
     return writer.ending();
