@@ -55,6 +55,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: 'Copy a data directory into PostgreSQL, to run several servers',
     load: async () => (await import('./migrate.ts')).migrateCommand,
   },
+  journal: {
+    summary: 'Move the ledger rows of a lost server to PostgreSQL',
+    load: async () => (await import('./journal.ts')).journalCommand,
+  },
   try: {
     summary: 'Ask a chat model of a running server',
     load: async () => (await import('./try.ts')).tryCommand,
