@@ -17,7 +17,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { constants } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { dirname, extname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { planInstall, workspacesOf } from './install-plan.mjs';
 
@@ -173,6 +173,26 @@ function removeForeignLibraries(modules) {
   }
 }
 
+/** Packages of hundreds of modules: half of those that a server or command loads. */
+const MANY_MODULES = ['kysely', 'typebox'];
+
+/** Bundles the modules of each such package: to find and load them takes a third of the processor time of a start. */
+function bundlePackages(modules) {
+  const esbuild = join(modules, 'esbuild', 'bin', 'esbuild');
+  for (const folder of MANY_MODULES.map((name) => join(modules, name))) {
+    if (!existsSync(folder)) continue;
+    const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    const entries = Object.values(exports).map((each) => each.default ?? each);
+    // Entries share chunks, so that a class is the same one in all of them.
+    const options = [
+      ...['--bundle', '--splitting', '--format=esm', '--platform=node', '--packages=external', '--log-level=error'],
+      ...['--outbase=.', '--outdir=.', '--allow-overwrite', `--out-extension:.js=${extname(entries[0])}`],
+    ];
+    // Where esbuild does not run, the package stays as it is.
+    spawnSync(process.execPath, [esbuild, ...entries, ...options], { cwd: folder, stdio: 'ignore' });
+  }
+}
+
 /** The stage has no copy of this repository's packages, so npm could not link to them. */
 function linkWorkspaces(modules, lock) {
   for (const [name, folder] of workspacesOf(lock)) {
@@ -241,6 +261,7 @@ async function installStaged(lockText, scope, stamp) {
     const modules = join(stage, 'node_modules');
     checkNode(join(modules, '.bin', nodeName));
     removeForeignLibraries(modules);
+    bundlePackages(modules);
     linkWorkspaces(modules, lock);
     writeFileSync(join(modules, STAMP), stamp);
     const current = join(root, 'node_modules');

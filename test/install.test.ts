@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
 
-/** Notes its command and folder, waits for the file `go`, and leaves a node. It fails first with the error codes in `refusals`. */
+/** Notes its command and folder, waits for the file `go`, and leaves a node and what is in `registry`. It fails first with the error codes in `refusals`. */
 const FAKE_NPM = `#!/bin/sh
 echo "$1 $(test "$PWD" = "$ROOT" && echo in place || echo staged)" >> "$ROOT/installs"
 echo $$ > "$ROOT/npm.pid"
@@ -22,6 +22,7 @@ mkdir -p node_modules/.bin node_modules/onnxruntime-node/bin/napi-v6/win32/mips
 ln -sf "$REAL_NODE" node_modules/.bin/node
 mkdir -p node_modules/node-llama-cpp/llama/grammars
 echo '{"version": "2.0.0"}' > node_modules/node-llama-cpp/package.json
+[ ! -d "$ROOT/registry" ] || cp -R "$ROOT/registry/." node_modules/
 `;
 
 async function checkout() {
@@ -202,6 +203,31 @@ it('removes the libraries of other platforms', async () => {
   await writeFile(project.at('go'), '');
   expect(await once(project.install(), 'exit')).toEqual([0, null]);
   expect(await readdir(project.at('node_modules/onnxruntime-node/bin/napi-v6'))).toEqual([]);
+});
+
+it('bundles packages of many modules, with classes that stay the same in all entries', async () => {
+  await using project = await checkout();
+  await writeFile(project.at('go'), '');
+  await mkdir(project.at('registry/typebox/value'), { recursive: true });
+  await symlink(join(import.meta.dirname, '../node_modules/esbuild'), project.at('registry/esbuild'));
+  const files = {
+    'package.json': JSON.stringify({
+      name: 'typebox',
+      exports: { '.': { default: './index.mjs' }, './value': { default: './value/index.mjs' } },
+    }),
+    'index.mjs': "export * from './shared.mjs'; export { Shared as default } from './shared.mjs';",
+    'value/index.mjs': "export { Shared } from '../shared.mjs';",
+    'shared.mjs': 'export class Shared {}',
+  };
+  for (const [name, content] of Object.entries(files)) await writeFile(project.at(`registry/typebox/${name}`), content);
+  expect(await once(project.install(), 'exit')).toEqual([0, null]);
+  const bundled = project.at('node_modules/typebox');
+  await rm(join(bundled, 'shared.mjs'));
+  const [whole, value] = await Promise.all(
+    ['index.mjs', 'value/index.mjs'].map((name) => import(/* @vite-ignore */ join(bundled, name))),
+  );
+  expect(whole.default.name).toBe('Shared');
+  expect([whole.Shared, value.Shared]).toEqual([whole.default, whole.default]);
 });
 
 it('installs in place when the registry keeps tarballs at other addresses', async () => {
