@@ -284,35 +284,20 @@ async function takePlace(port: number) {
   };
 }
 
-describe.skipIf((ownPostgresMissing ?? ownRedisMissing) !== undefined)('a server that starts', () => {
-  it.each([
-    {
-      part: 'PostgreSQL',
-      async run() {
-        const postgres = await startOwnPostgres();
-        const env = { BAOBAB_STORE: await postgres.createDatabase() };
-        return { ...postgres, env, halt: () => postgres.halt('SIGQUIT') };
-      },
-    },
-    {
-      part: 'Redis',
-      async run() {
-        const redis = await startRedis();
-        return { ...redis, env: { BAOBAB_COUNTERS: redis.url }, halt: redis.kill };
-      },
-    },
-  ])('while $part is away waits for it, and says each reason once', async ({ part, run }) => {
-    const running = await run();
-    onTestFinished(() => running.stop());
-    await running.halt();
-    const place = await takePlace(running.port);
+describe.skipIf(ownPostgresMissing !== undefined)('a server that starts', () => {
+  it('while PostgreSQL is away waits for it, and says each reason once', async () => {
+    const postgres = await startOwnPostgres();
+    onTestFinished(() => postgres.stop());
+    const BAOBAB_STORE = await postgres.createDatabase();
+    await postgres.halt('SIGQUIT');
+    const place = await takePlace(postgres.port);
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
-    const starting = start(directory.path, running.env);
+    const starting = start(directory.path, { BAOBAB_STORE });
     await place.afterTries(3);
-    await running.start();
+    await postgres.start();
     await using server = await starting;
     expect((await callerOf(server).get('/readyz')).status).toBe(200);
-    const told = server.output().match(new RegExp(`${part} at .* Waiting for it`, 'g')) ?? [];
+    const told = server.output().match(/PostgreSQL at .* Waiting for it/g) ?? [];
     expect(told).not.toHaveLength(0);
     // The connection is refused at last.
     expect(new Set(told).size).toBe(told.length);
@@ -324,6 +309,61 @@ describe.skipIf((ownPostgresMissing ?? ownRedisMissing) !== undefined)('a server
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
     const BAOBAB_STORE = postgres.url.replace(/\/[^/]*$/, '/nowhere');
     await expect(start(directory.path, { BAOBAB_STORE })).rejects.toThrow("has no database 'nowhere'");
+  });
+});
+
+const PER_MINUTE = 24;
+const REFILL_MS = 60_000 / PER_MINUTE;
+
+describe.skipIf((ownPostgresMissing ?? ownRedisMissing) !== undefined)('while Redis is away', () => {
+  it('servers start degraded, count each other in the database, and share the limits again when Redis is back', async () => {
+    const [postgres, redis] = await Promise.all([startOwnPostgres(), startRedis()]);
+    onTestFinished(async () => void (await Promise.all([postgres.stop(), redis.stop()])));
+    await redis.kill();
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
+    const BAOBAB_STORE = await postgres.createDatabase();
+    const env = { BAOBAB_STORE, BAOBAB_COUNTERS: redis.url, BAOBAB_LIMITS_EMBEDDING_RPM: `${PER_MINUTE}` };
+    await using first = await start(directory.path, env);
+    await using second = await start(directory.path, env);
+    const callers = [first, second].map(callerOf);
+    const readiness = ({ get }: Caller) => get('/readyz').then((answer) => answer.json());
+    const counted = async ({ get }: Caller) => {
+      const text = await (await get('/metrics')).text();
+      return ['shared', 'replicas'].map((name) =>
+        Number(new RegExp(`^baobab_counters_${name} (\\d+)$`, 'm').exec(text)?.[1]),
+      );
+    };
+    for (const caller of callers) {
+      expect(await readiness(caller)).toMatchObject({
+        status: 'degraded',
+        reasons: ['Redis does not answer: this server enforces its share of every limit'],
+      });
+      await expect.poll(() => counted(caller)).toEqual([0, 2]);
+    }
+    const began = performance.now();
+    for (const { post } of callers) {
+      const send = async () => (await post('/v1/embeddings', { model: EMBEDDING, input: 'a' })).status;
+      const statuses = await Promise.all(Array.from({ length: PER_MINUTE }, send));
+      const answered = statuses.filter((status) => status === 200).length;
+      expect(answered).toBeGreaterThanOrEqual(PER_MINUTE / 2);
+      // A share is refilled at half the rate.
+      expect(answered).toBeLessThanOrEqual(PER_MINUTE / 2 + (performance.now() - began) / REFILL_MS / 2);
+    }
+    await redis.start();
+    for (const caller of callers) {
+      await expect.poll(() => readiness(caller)).toEqual({ status: 'ready', reasons: [] });
+      await expect.poll(() => counted(caller)).toEqual([1, 2]);
+    }
+    // What both used meanwhile counts.
+    const { post } = callers[0] as Caller;
+    const statuses = await Promise.all(
+      Array.from(
+        { length: PER_MINUTE },
+        async () => (await post('/v1/embeddings', { model: EMBEDDING, input: 'a' })).status,
+      ),
+    );
+    const answered = statuses.filter((status) => status === 200).length;
+    expect(answered).toBeLessThanOrEqual((performance.now() - began) / REFILL_MS + 1);
   });
 });
 

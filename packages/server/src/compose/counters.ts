@@ -2,10 +2,12 @@ import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { Counters } from '@baobab/core/ports/counters.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { ProcessIdentity } from '@baobab/core/ports/process-identity.ts';
+import type { ServerRepository } from '@baobab/core/ports/servers.ts';
 import { createMemoryCounters } from '../adapters/counters/memory.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { createCountersMetrics } from '../metrics/counters-metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { knownServers } from '../services/operators/servers.ts';
 import type { SecretFiles } from './secret-files.ts';
 
 export interface CountersParts {
@@ -19,6 +21,7 @@ export interface CountersOptions {
   config: ResolvedConfig;
   secretFiles: SecretFiles;
   identity: ProcessIdentity;
+  servers: ServerRepository;
   clock: Clock;
   metrics: Metrics;
   logger: Logger;
@@ -29,6 +32,7 @@ export async function openCounters({
   config,
   secretFiles,
   identity,
+  servers,
   clock,
   metrics,
   logger,
@@ -44,6 +48,10 @@ export async function openCounters({
     owner: identity.ownerId,
     leaseMs: identity.leaseMs,
     now: clock.now,
+    async countProcesses() {
+      const known = knownServers(await servers.list(), clock.now());
+      return 1 + known.filter(({ id, status }) => status !== 'gone' && id !== identity.ownerId).length;
+    },
     onChange({ shared, replicas, error }) {
       if (shared) logger.info({ replicas }, 'Redis answers again, limits are shared by all servers');
       else logger.warn({ err: error, replicas }, "Redis does not answer, enforcing this server's share of every limit");

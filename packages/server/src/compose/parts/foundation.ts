@@ -46,8 +46,8 @@ const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 2_000;
 
 /**
- * Waits for PostgreSQL or Redis: servers that end instead make an outage longer. They do not listen yet, so they get no requests.
- * Rejects with what waiting cannot mend.
+ * Waits for PostgreSQL: servers that end instead make an outage longer. They do not listen yet, so they get no requests. Rejects with what
+ * waiting cannot mend.
  */
 async function whenThere<T>(open: () => Promise<T>, logger: Logger): Promise<T> {
   const told = new Set<string>();
@@ -130,7 +130,10 @@ export async function openFoundation(config: ResolvedConfig, options: Foundation
     counters,
     degraded: degradedCounters,
     closeCounters,
-  } = await whenThere(() => openCounters({ config, secretFiles, identity, clock, metrics, logger }), logger);
+  } = await whenThere(
+    () => openCounters({ config, secretFiles, identity, servers: opened.servers, clock, metrics, logger }),
+    logger,
+  );
   const journalOptions = { config, worker, ownDirectory, store: opened, counters, clock, metrics, logger };
   const { store, degraded: degradedJournal } = await whenThere(() => openJournal(journalOptions), logger);
   const temporaryDirectory = join(ownDirectory, 'tmp');

@@ -42,6 +42,8 @@ export interface RedisCountersOptions {
   owner: string;
   leaseMs: number;
   now(): number;
+  /** For servers: how many processes there are, this one included. Without it, Redis must answer from the start. */
+  countProcesses?(): Promise<number>;
   /** Redis is away, or back. */
   onChange?(change: CountersStatus & { error?: unknown }): void;
   onWarning?(text: string): void;

@@ -24,6 +24,8 @@ export interface OwnCounts {
 export interface MembershipOptions {
   /** Where Redis is now. */
   address(): RedisAddress;
+  /** How many processes there are, this one included, while Redis cannot tell. Without it, Redis must answer from the start. */
+  countProcesses?(): Promise<number>;
   /** The owner of admissions in this process. */
   owner: string;
   leaseMs: number;
@@ -37,6 +39,11 @@ export interface MembershipOptions {
 }
 
 const RETRY_MS = 250;
+
+/** Waiting does not mend it. */
+const isForOperators = (error: unknown): error is StoreUnavailableError =>
+  error instanceof StoreUnavailableError && !(error instanceof StoreAwayError);
+
 /** Entries of one call, so that Redis is not busy with it for long. */
 const STEP = 500;
 
@@ -73,12 +80,19 @@ export class Membership {
   }
 
   async #open(): Promise<void> {
-    const { counters, joined } = await this.#join();
-    await delay(joined.waitMs, undefined, { signal: this.#closing.signal });
-    this.replicas = joined.replicas;
-    this.#lastGeneration = joined.generation;
-    this.#earlierOwners = [this.nameOf(this.#options.owner)];
-    this.#mode = { kind: 'shared', counters };
+    try {
+      const { counters, joined } = await this.#join();
+      await delay(joined.waitMs, undefined, { signal: this.#closing.signal });
+      this.replicas = joined.replicas;
+      this.#lastGeneration = joined.generation;
+      this.#earlierOwners = [this.nameOf(this.#options.owner)];
+      this.#mode = { kind: 'shared', counters };
+    } catch (error) {
+      const { countProcesses } = this.#options;
+      if (isForOperators(error) || countProcesses === undefined) throw error;
+      this.replicas = await countProcesses();
+      this.#goAlone(error);
+    }
   }
 
   get mode(): Mode {
@@ -105,22 +119,31 @@ export class Membership {
     const mode = this.#mode;
     if (mode?.kind !== 'shared' || mode.counters !== counters || this.#closing.signal.aborted) return;
     counters.connection.close();
-    const { replicas } = this;
+    this.#goAlone(error);
+  }
+
+  #goAlone(error: unknown): void {
     const { now, onChange } = this.#options;
     const { seen, running } = this.#own;
-    const share = createShare({ replicas, seen, running, now: now() });
+    const share = createShare({ replicas: () => this.replicas, seen, running, now: now() });
     this.#mode = { kind: 'alone', share };
-    onChange?.({ shared: false, replicas, error });
+    onChange?.({ shared: false, replicas: this.replicas, error });
     this.#rejoining = this.#rejoin(share);
   }
 
   /** Redis may stop soon after others have joined. With too small a number, this process would take too large a share. */
   async countReplicas(): Promise<void> {
-    if (this.mode.kind !== 'shared') return;
+    if (this.mode.kind === 'alone') return this.#countAlone();
     const { counters } = this.mode;
     // Extends no lease.
     const count = await counters.renew(this.nameOf(this.#options.owner), { now: this.#options.now(), leaseMs: 0 });
     if (this.mode.kind === 'shared' && this.mode.counters === counters) this.replicas = count;
+  }
+
+  /** Others may start meanwhile. One that ends may have used its share of a budget, which is not given to the rest. */
+  async #countAlone(): Promise<void> {
+    const count = (await this.#options.countProcesses?.()) ?? 1;
+    if (this.mode.kind === 'alone') this.replicas = Math.max(this.replicas, count);
   }
 
   /** Gives back what this process holds. */
@@ -175,7 +198,7 @@ export class Membership {
 
   /** Once, of what an operator has to mend: it is tried four times a second. */
   #warn(error: unknown): void {
-    if (!(error instanceof StoreUnavailableError) || error instanceof StoreAwayError) return;
+    if (!isForOperators(error)) return;
     if (error.message !== this.#lastProblem) this.#options.onWarning?.(error.message);
     this.#lastProblem = error.message;
   }

@@ -15,8 +15,8 @@ import type { HeldAdmission } from './held-admission.ts';
 import type { SeenLevels } from './seen-levels.ts';
 
 export interface ShareOptions {
-  /** Processes that shared the counters when Redis was last seen. */
-  replicas: number;
+  /** Processes that would share the counters. Never fewer than before. */
+  replicas(): number;
   seen: SeenLevels;
   /** Admissions that run on. */
   running: Iterable<HeldAdmission>;
@@ -35,13 +35,13 @@ export interface Share
  * processes are never more than what was left, whenever they ask.
  */
 export function createShare({ replicas, seen, running, now }: ShareOptions): Share {
-  const part = (limit: number) => (limit === 0 ? 0 : Math.max(1, Math.floor(limit / replicas)));
+  const part = (limit: number) => (limit === 0 ? 0 : Math.max(1, Math.floor(limit / replicas())));
   const limits = new Map<string, number>();
   const spentAtStart = new Map<string, number>();
   const counters = createMemoryCounters({
     firstLevel: ({ id }, time) => {
       const level = seen.levelOf(id, time);
-      return level === undefined ? undefined : Math.floor(level / replicas);
+      return level === undefined ? undefined : Math.floor(level / replicas());
     },
   });
 
@@ -60,7 +60,7 @@ export function createShare({ replicas, seen, running, now }: ShareOptions): Sha
   const partOfBudget = (budget: BudgetDemand): BudgetDemand => {
     const spent = spentAtStart.get(budget.id) ?? 0;
     const left = Math.max(0, budget.limitNanoUsd - spent);
-    return { ...budget, limitNanoUsd: Math.min(budget.limitNanoUsd, spent + Math.floor(left / replicas)) };
+    return { ...budget, limitNanoUsd: Math.min(budget.limitNanoUsd, spent + Math.floor(left / replicas())) };
   };
 
   /** Fences are negative, so that none of Redis is taken for one of these. */
@@ -109,7 +109,7 @@ export function createShare({ replicas, seen, running, now }: ShareOptions): Sha
         if (level < perMinute * PARTS) yield { id, perMinute: limits.get(id) ?? perMinute, level };
       }
       for (const { id, perMinute, level } of seen.entries(time)) {
-        if (!known.has(id) && level < perMinute * PARTS) yield { id, perMinute, level: Math.floor(level / replicas) };
+        if (!known.has(id) && level < perMinute * PARTS) yield { id, perMinute, level: Math.floor(level / replicas()) };
       }
     },
   };
