@@ -15,7 +15,7 @@ let arrived: number;
 let begun: number;
 /** Requests whose client has left. */
 let left: number;
-let get: (path: string, account?: string, method?: 'GET' | 'HEAD' | 'POST') => Promise<number>;
+let get: (path: string, account?: string, method?: 'GET' | 'HEAD' | 'POST', body?: object) => Promise<number>;
 let open: (path: string) => { destroy(): void };
 
 beforeEach(async () => {
@@ -82,13 +82,15 @@ beforeEach(async () => {
     agent: false,
     headers: { account },
   });
-  get = (path, account = 'a', method = 'GET') =>
+  get = (path, account = 'a', method = 'GET', body = undefined) =>
     new Promise((resolve, reject) => {
       const sent = sendRequest({ ...options(path, account), method }, (answer) => {
         answer.resume();
         resolve(answer.statusCode ?? 0);
       });
-      sent.on('error', reject).end();
+      sent.on('error', reject);
+      if (body !== undefined) sent.setHeader('content-type', 'application/json').write(JSON.stringify(body));
+      sent.end();
     });
   open = (path) =>
     sendRequest(options(path, 'a'))
@@ -141,6 +143,14 @@ it('lets an account count tokens four times at a time, beside its changes, and o
   await expect.poll(() => release.length).toBe(6);
   release.shift()?.();
   await expect.poll(() => release.length).toBe(6);
+  expect(new Set(await releaseAll(counts))).toEqual(new Set([200]));
+});
+
+it('lets counts that wait for one model not hold up those for another', async () => {
+  const counts = Array.from({ length: 8 }, () => get('/counts', 'a', 'POST', { model: 'cold' }));
+  await expect.poll(() => release.length).toBe(4);
+  counts.push(...Array.from({ length: 6 }, () => get('/counts', 'a', 'POST', { model: 'warm' })));
+  await expect.poll(() => release.length).toBe(8);
   expect(new Set(await releaseAll(counts))).toEqual(new Set([200]));
 });
 

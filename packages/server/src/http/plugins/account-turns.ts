@@ -1,6 +1,6 @@
 import { errors } from '@baobab/core/errors/errors.ts';
 import { turnShares } from '@baobab/core/runtime/turn-shares.ts';
-import type { RouteOptions } from 'fastify';
+import type { FastifyRequest, RouteOptions } from 'fastify';
 import plugin from 'fastify-plugin';
 import { type AccountTurns, createAccountTurns } from '../../admission/account-turns.ts';
 import { disconnectSignal, principalOf, turnShareOf } from '../request/request-record.ts';
@@ -29,21 +29,29 @@ function isListOrReport({ method, url, config }: RouteOptions): boolean {
  * few of them at most. A turn lasts as long as the work: a client that leaves does not end it.
  */
 export const accountTurns = plugin(async (server) => {
-  const turnsFor = (what: string, advice: string): AccountTurns =>
+  const turnsFor = (what: string, advice: string, atOnce = AT_ONCE, most = MAX_WAITING): AccountTurns =>
     createAccountTurns({
-      atOnce: AT_ONCE,
-      waiting: {
-        most: MAX_WAITING,
-        refusal: () => errors.tooManyAtOnce(`${what} of this account are waiting`, advice),
-      },
+      atOnce,
+      waiting: { most, refusal: () => errors.tooManyAtOnce(`${what} of this account are waiting`, advice) },
     });
   const reports = turnsFor('lists and reports', 'Ask for fewer at a time.');
   const changes = turnsFor('changes', 'Send fewer at a time.');
-  const counts = turnsFor('token counts', 'Send fewer at a time.');
+  const allCounts = turnsFor('token counts', 'Send fewer at a time.', AT_ONCE + MAX_WAITING, 0);
+  const countsOfModel = createAccountTurns({ atOnce: AT_ONCE });
   const turnsOf = (route: RouteOptions): AccountTurns | undefined => {
     if (isListOrReport(route)) return reports;
     if (route.config?.isChange) return changes;
-    return route.config?.isCount ? counts : undefined;
+    return route.config?.isCount ? allCounts : undefined;
+  };
+  /** Those that wait for a model that is being loaded do not hold up those for other models. */
+  const inTurnOfModel = <T>(
+    { body }: FastifyRequest,
+    accountId: string,
+    work: () => Promise<T>,
+    signal: AbortSignal,
+  ) => {
+    const model = typeof body === 'object' && body !== null && 'model' in body ? String(body.model) : '';
+    return countsOfModel.run(`${accountId} ${model}`, work, signal);
   };
   server.addHook('onRoute', (route) => {
     const turns = turnsOf(route);
@@ -59,7 +67,9 @@ export const accountTurns = plugin(async (server) => {
           await turnShares.take(turnShareOf(principal));
         }
       };
-      return turns.run(principal.account.id, work, disconnectSignal(reply));
+      const { id } = principal.account;
+      const signal = disconnectSignal(reply);
+      return turns.run(id, () => (turns === allCounts ? inTurnOfModel(request, id, work, signal) : work()), signal);
     };
     route.onSend = [
       ...[route.onSend ?? []].flat(),
@@ -78,7 +88,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** It changes what is stored, and does nothing else that takes long: those of one account take turns. */
     isChange?: boolean;
-    /** It counts the tokens of a prompt, which is free: those of one account take turns. */
+    /** It counts the tokens of a prompt, which is free: those of one account for one model take turns. */
     isCount?: boolean;
   }
 }
