@@ -1,11 +1,16 @@
+import { once } from 'node:events';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { Client } from 'pg';
+import { expect, it, onTestFinished } from 'vitest';
 import { readLedger } from '../../scripts/soak/books.ts';
 import { postJson } from '../acceptance/post-json.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { startFakeUpstream } from '../fixtures/fake-upstream.ts';
+import { postgresMissing } from '../fixtures/postgres-server.ts';
+import { sharedPostgres } from '../fixtures/shared-postgres.ts';
 
 const CHAT = 'qwen/qwen2.5-0.5b-instruct';
 const LINES = 3;
@@ -118,3 +123,53 @@ it('says that it is not ready before it closes, and answers requests until then'
     await upstream.close();
   }
 });
+
+/** Nothing can be read or written until the returned client ends. */
+async function lockEverything(url: string): Promise<Client> {
+  const client = new Client(url);
+  await client.connect();
+  const { rows } = await client.query<{ names: string }>(
+    "select string_agg(quote_ident(tablename), ', ') as names from pg_tables where schemaname = current_schema()",
+  );
+  await client.query(`begin; lock table ${rows[0]?.names} in access exclusive mode`);
+  return client;
+}
+
+it.skipIf(postgresMissing !== undefined)(
+  'ends by one deadline while an upstream, a background response, an upload, a report and the database hang',
+  async () => {
+    const url = await (await sharedPostgres()).createDatabase();
+    const upstream = await startFakeUpstream('vllm', { stallAfterChunks: 1 });
+    onTestFinished(() => upstream.close());
+    const env = {
+      BAOBAB_STORE: url,
+      BAOBAB_LOG_FORMAT: 'json',
+      BAOBAB_HTTP_DRAIN_TIMEOUT_MS: '1000',
+      BAOBAB_UPSTREAMS: JSON.stringify([{ model: CHAT, url: upstream.url, kind: 'vllm' }]),
+    };
+    const server = await startServer({ env });
+    onTestFinished(() => server.kill());
+    const hanging = [
+      postJson(server, '/v1/chat/completions', { ...question, stream: true }).then((answer) => answer.text()),
+      postJson(server, '/v1/chat/completions', question),
+      postJson(server, '/v1/responses', { model: CHAT, input: 'hi', background: true }),
+    ].map((each) => each.catch(() => {}));
+    await expect.poll(upstream.sentChunks).toBe(3);
+    const { hostname, port } = new URL(server.address);
+    const upload = connect(Number(port), hostname).on('error', () => {});
+    const type = 'content-type: multipart/form-data; boundary=b\r\ncontent-length: 1000000';
+    upload.write(`POST /v1/files HTTP/1.1\r\nhost: a\r\nauthorization: ${authorization}\r\n${type}\r\n\r\n--b\r\n`);
+    const locked = await lockEverything(url);
+    const report = fetch(`${server.address}/v1/requests`, { headers: { authorization } }).catch(() => {});
+    const beganAt = performance.now();
+    const exited = once(server.process, 'exit');
+    server.process.kill('SIGTERM');
+    const [code] = await exited;
+    // 1 s for requests and 10 s for all that follows; the rest is for a busy machine.
+    expect(performance.now() - beganAt).toBeLessThan(25_000);
+    expect(code).toBe(1);
+    expect(server.output()).toContain('failed to stop within 11 s, ending the process');
+    await Promise.all([...hanging, report]);
+    await locked.end();
+  },
+);

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { nearest } from '@baobab/core/runtime/nearest.ts';
-import { type Service, type Serving, startService } from '../compose/service.ts';
+import { type Service, type Serving, StopTimeoutError, startService } from '../compose/service.ts';
 import type { Environment } from '../compose/weights.ts';
 import { startSupervisor, WorkerStartError } from '../compose/workers/supervisor.ts';
 import { linkWorker, type WorkerLink } from '../compose/workers/worker-link.ts';
@@ -161,7 +161,11 @@ export const serveCommand: Command = {
       throw problem === undefined ? error : new CommandFailed(problem);
     });
     await stop;
-    await service.close();
+    await service.close().catch((error: unknown) => {
+      if (!(error instanceof StopTimeoutError)) throw error;
+      // It has logged why. What hangs would keep the process alive.
+      process.exit(1);
+    });
     // The channel to the supervisor would keep the process alive.
     if (worker !== undefined) process.disconnect();
   },

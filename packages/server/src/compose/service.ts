@@ -47,6 +47,21 @@ export async function reportUnusedKey(
 
 /** A request that does not end when it is aborted must not keep the server from stopping. */
 const SETTLE_MS = 5_000;
+/** After the drain timeout. Supervisors kill a process that takes longer, without a word in its log. */
+const STOP_GRACE_MS = 10_000;
+
+/** Something hangs. What was acknowledged is durable, so the process may end. */
+export class StopTimeoutError extends Error {
+  override readonly name = 'StopTimeoutError';
+}
+
+async function within(ms: number, stopping: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    late.reject(new StopTimeoutError(`failed to stop within ${ms / 1000} s, ending the process`));
+  }, ms);
+  await Promise.race([stopping, late.promise]).finally(() => clearTimeout(timer));
+}
 /** For aborted requests to send their error. */
 const FINAL_ERROR_GRACE_MS = 1_000;
 
@@ -100,7 +115,7 @@ export interface Service {
   address: string;
   /** Those in files, and the credentials of S3. Never rejects: what cannot be read is logged, and the old one stays in use. */
   rereadSecrets(): Promise<void>;
-  /** Stops taking requests, lets running ones end until the deadline, then closes everything. */
+  /** Stops taking requests, lets running ones end until the deadline, then closes everything. Rejects with a `StopTimeoutError`. */
   close(): Promise<void>;
 }
 
@@ -180,20 +195,26 @@ export async function startService(config: ResolvedConfig, options: StartOptions
       phase = 'stopping';
       if (drainDelayMs > 0) logger.info({ drainDelayMs }, 'stopping, waiting for load balancers to notice');
       await delay(drainDelayMs);
-      await control?.withdraw();
-      await shutDown({
-        server,
-        control: control?.server,
-        runner,
-        responseRunner: responses.responseRunner,
-        inference: inference.inference,
-        fleet: models.fleet,
-        background: upkeep.background,
-        drainTimeoutMs,
-        logger,
+      const stop = async () => {
+        await control?.withdraw();
+        await shutDown({
+          server,
+          control: control?.server,
+          runner,
+          responseRunner: responses.responseRunner,
+          inference: inference.inference,
+          fleet: models.fleet,
+          background: upkeep.background,
+          drainTimeoutMs,
+          logger,
+        });
+        await models.closeWeights();
+        await foundation.close();
+      };
+      await within(drainTimeoutMs + STOP_GRACE_MS, stop()).catch((error: unknown) => {
+        logger.error({}, (error as Error).message);
+        throw error;
       });
-      await models.closeWeights();
-      await foundation.close();
     },
   };
 }
