@@ -10,6 +10,7 @@ import type { Budget, LimitOwner, Series } from './ceilings.ts';
 /** A limit that refuses the request, and for how long. */
 interface Obstacle {
   code: ErrorCode;
+  /** Infinite: until the limit is raised. */
   waitMs: number;
   message: string | FieldText;
 }
@@ -51,7 +52,11 @@ export function refusal(answer: Refused, ceilings: Ceilings): ApiError {
   const { code, message, waitMs } = obstacles(answer, ceilings).reduce((one, other) =>
     other.waitMs > one.waitMs ? other : one,
   );
-  return new ApiError(code, message, { retryAfterSeconds: waitMs / 1000 });
+  return new ApiError(
+    code,
+    message,
+    Number.isFinite(waitMs) ? { retryAfterSeconds: waitMs / 1000 } : { shouldRetry: false },
+  );
 }
 
 const COUNTED_FOR: Readonly<Record<LimitOwner, string>> = {
@@ -64,6 +69,10 @@ const requestsText = (count: number | null): string => (count === 1 ? '1 request
 const reservedText = ({ reservedNanoUsd }: BudgetLevel): string =>
   reservedNanoUsd > 0 ? ` while ${usdText(reservedNanoUsd)} USD are reserved for running requests` : '';
 
+const closedText = (owner: LimitOwner, what: string): string =>
+  `This ${owner} may send no requests: its limit of ${what} per minute for ${COUNTED_FOR[owner]} is 0. ` +
+  'Trying again does not help until the limit is raised.';
+
 function retryText(waitMs: number): string {
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
   return `Try again in ${seconds === 1 ? '1 second' : `${seconds} seconds`}.`;
@@ -74,6 +83,10 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
   const found: Obstacle[] = [];
   for (const [index, { perMinute, owner }] of series.requests.buckets.entries()) {
     const { waitMs = 0 } = answer.requests[index] ?? {};
+    if (perMinute === 0 && waitMs > 0) {
+      found.push({ code: 'rpm_exceeded', waitMs: Number.POSITIVE_INFINITY, message: closedText(owner, 'requests') });
+      continue;
+    }
     found.push({
       code: 'rpm_exceeded',
       waitMs,
@@ -84,6 +97,10 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
   }
   for (const [index, { perMinute, owner }] of series.tokenBuckets.entries()) {
     const { waitMs = 0, remaining = 0 } = answer.tokens[index] ?? {};
+    if (perMinute === 0 && waitMs > 0) {
+      found.push({ code: 'tpm_exceeded', waitMs: Number.POSITIVE_INFINITY, message: closedText(owner, 'tokens') });
+      continue;
+    }
     found.push({
       code: 'tpm_exceeded',
       waitMs,
