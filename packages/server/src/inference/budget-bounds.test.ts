@@ -47,8 +47,8 @@ const writer = (tokens: number, promptTokens = 1): Partial<EngineModel> => ({
 const DEAR = { promptPerMillion: 500, completionPerMillion: 1_000, cacheReadPerMillion: 50, audioPerMinute: null };
 const usd = (amount: number) => Math.round(amount * 1e9);
 
-/** Transcribes audio of so many seconds, of which each is 26 bytes. */
-function audio(setting: Parameters<typeof setUp>[0]) {
+/** Transcribes audio of so many seconds, each of so many bytes. */
+function audio(setting: Parameters<typeof setUp>[0], bytesPerSecond = 26) {
   const transcription = { transcribe: async () => ({ language: 'en', segments: [] }) };
   const { call, inference, rows } = setUp({ ...setting, engine: { transcription }, model: { modality: 'audio' } });
   const transcriptions = createTranscriptions({
@@ -70,7 +70,7 @@ function audio(setting: Parameters<typeof setUp>[0]) {
     transcriptions.transcribe(call(), {
       model: 'acme/one',
       source: async () => seconds,
-      bytes: seconds * 26,
+      bytes: seconds * bytesPerSecond,
       options: {},
     });
   return { rows, ask };
@@ -138,7 +138,51 @@ it('audio that the budget can just pay is transcribed to its end', async () => {
   expect(spentIn(rows)).toBe(26_000);
 });
 
+it.each([6, 7, 13, 100])('so is audio of %d seconds whose file looks longer than the budget', async (seconds) => {
+  const { rows, ask } = audio({ key: { monthlyBudgetNanoUsd: seconds * 1_000 } }, 88_200);
+  expect(await ask(seconds)).toMatchObject({ billedSeconds: seconds, stoppedBy: undefined });
+  expect(spentIn(rows)).toBe(seconds * 1_000);
+});
+
 describe('an open answer', () => {
+  it('begins with a smaller step when the budget has no room for a whole one', async () => {
+    const { call, inference, rows } = setUp({ key: { monthlyBudgetNanoUsd: 100_010 }, engine: writer(5_000) });
+    const service = createChat({ inference, images: noImages, documents: noDocuments });
+    const events: ChatEvent[] = [];
+    await service.generate(call(), openChat('Hi'), (_choice, event) => void events.push(event));
+    expect(events.at(-1)).toMatchObject({ type: 'end', reason: 'length', stoppedBy: 'budget' });
+    expect(spentIn(rows)).toBeGreaterThan(99_000);
+    expect(spentIn(rows)).toBeLessThanOrEqual(100_010);
+  });
+
+  it('keeps its smaller step when a document is read', async () => {
+    const bed = setUp({ key: { monthlyBudgetNanoUsd: 70_000 }, engine: writer(5) });
+    const service = createChat({ ...bed, images: noImages, documents: { read: async () => ['word '.repeat(1_000)] } });
+    const documents = [{ source: { fileId: 'file_1' }, tag: 'file', message: 0, at: 2, field: 'f' }];
+    await service.generate(bed.call(), { ...openChat('Hi'), documents }, () => {});
+    expect(bed.rows).toMatchObject([{ completionTokens: 5 }]);
+  });
+
+  it('waits for running requests instead, when what they reserve is all that is missing', async () => {
+    const { held, release } = gate();
+    const chat = scriptedChat(
+      async function* () {
+        await held;
+        yield { type: 'end', reason: 'stop', usage: { promptTokens: 1, completionTokens: 1, cachedTokens: 0 } };
+      },
+      { promptTokens: 1, completionTokens: 1, cachedTokens: 0 },
+    );
+    const { call, inference } = setUp({ key: { monthlyBudgetNanoUsd: 600_000 }, engine: { chat } });
+    const service = createChat({ inference, images: noImages, documents: noDocuments });
+    const running = service.generate(call(), openChat('Hi'), () => {});
+    await expect(service.generate(call(), openChat('Hi'), () => {})).rejects.toMatchObject({
+      code: 'budget_exceeded',
+      retryAfterSeconds: 1,
+    });
+    release();
+    await running;
+  });
+
   it('is reserved in steps, so that several run on a budget that could not pay the longest of one', async () => {
     const { call, inference, rows } = setUp({ key: { monthlyBudgetNanoUsd: 3_000_000 }, engine: writer(100) });
     const service = createChat({ inference, images: noImages, documents: noDocuments });
@@ -272,10 +316,11 @@ describe('a model that runs here, whose template adds to the prompt', () => {
   });
 
   it('says of an open answer that only its first step must be paid', async () => {
-    const { service, call } = chatOf(0.2, writer(1, 31));
+    const { service, call } = chatOf(0.03, writer(1, 31));
     await expect(service.generate(call(), openChat('Hi'), () => {})).rejects.toMatchObject({
       code: 'budget_exceeded',
-      message: expect.stringContaining('The first step of this request may cost 0.'),
+      // The smallest one: 32 tokens.
+      message: expect.stringContaining('The first step of this request may cost 0.0'),
     });
   });
 });

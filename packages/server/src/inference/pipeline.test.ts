@@ -158,7 +158,7 @@ describe('a fallback', () => {
   });
 
   it('has its price reserved from the start', async () => {
-    const { inference, call } = setUp({ key: { monthlyBudgetNanoUsd: 40_000 } });
+    const { inference, call } = setUp({ key: { monthlyBudgetNanoUsd: 9_000 } });
     const cheap = work(async () => 'ran', 5);
     await expect(inference.run(call(), cheap)).rejects.toMatchObject({ code: 'budget_exceeded' });
     expect(await inference.run(call(), { ...cheap, fallbacks: [] })).toBe('ran');

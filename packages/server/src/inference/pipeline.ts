@@ -1,5 +1,5 @@
 import { mayAskNextModel } from '@baobab/core/domain/attempts.ts';
-import { type Consumption, consumptionOf, MEASURE_NAMES } from '@baobab/core/domain/measures.ts';
+import { type Consumption, consumptionOf } from '@baobab/core/domain/measures.ts';
 import type { Modality, ModelEntry, ModelVersion, ResolvedModel } from '@baobab/core/domain/model.ts';
 import { costNanoUsd } from '@baobab/core/domain/pricing.ts';
 import { type Account, hasBudget, type Principal } from '@baobab/core/domain/principal.ts';
@@ -10,7 +10,7 @@ import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { StoreHealth } from '@baobab/core/ports/store-health.ts';
 import type { Metered, Metering } from '../metering/metering.ts';
 import type { Caller, InferenceCall, ModelLimitStatus } from './call.ts';
-import { type Decision, Reservation } from './limits/admission.ts';
+import { type Decision, isOpen, Reservation, smallerFirst, withStepsOf } from './limits/admission.ts';
 import type { LimitedSeries } from './limits/ceilings.ts';
 import type { Limits } from './limits/limits.ts';
 import { BilledSession, type InferenceSession } from './session.ts';
@@ -113,17 +113,23 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
     const priceOf = dearest(call, model, fallbacks);
     // What is free may run when a budget is spent.
     const isBudgeted = hasBudget(call.principal) && priceOf(most) > 0;
-    const first = isBudgeted ? reservedBy(work, model, most) : undefined;
-    const deciding = limits.admit({
+    let first = isBudgeted ? reservedBy(work, model, most) : undefined;
+    const limited = {
       ...seriesOf(call.principal, model),
       admissionId: call.requestId,
       // Batches do not count against the interactive limits.
       batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
       estimatedTokens: bounds.tokens,
       estimatedCostNanoUsd: first && priceOf(first),
-      isOpen: first && isFirstStep(first, most),
-    });
-    const admission = deciding instanceof Promise ? await deciding : deciding;
+      isOpen: first && isOpen(first, most),
+    };
+    const deciding = limits.admit(limited);
+    let admission = deciding instanceof Promise ? await deciding : deciding;
+    const affordable = admission.admitted ? undefined : admission.affordableNanoUsd;
+    if (first && limited.isOpen && affordable !== undefined) {
+      first = smallerFirst(first, most, (smaller) => priceOf(smaller) <= affordable);
+      admission = await limits.admit({ ...limited, estimatedCostNanoUsd: priceOf(first) });
+    }
     if (!admission.admitted) {
       call.observer?.decided?.(factsOf(model, admission));
       throw admission.error;
@@ -145,7 +151,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
         inputs = await reading;
         const found = work.bound(model);
         most = consumptionOf(found.most);
-        const all = first && reservedBy(work, model, most);
+        const all = first && withStepsOf(first, reservedBy(work, model, most), most);
         const refusal = await admission.extend({
           tokens: Math.max(0, found.tokens - bounds.tokens),
           costNanoUsd: first && all ? Math.max(0, priceOf(all) - priceOf(first)) : 0,
@@ -263,10 +269,6 @@ function dearest(
 
 const reservedBy = (work: BilledWork<unknown>, model: ResolvedModel, most: Consumption): Consumption =>
   work.reserve === undefined ? most : consumptionOf(work.reserve(model));
-
-/** More will be asked for, not counting the template of a prompt. */
-const isFirstStep = (first: Consumption, most: Consumption): boolean =>
-  MEASURE_NAMES.some((name) => name !== 'promptTokens' && first[name] < most[name]);
 
 const contextOf = (
   { requestId, signal, principal, priority, observer }: InferenceCall,

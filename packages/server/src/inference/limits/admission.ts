@@ -262,10 +262,39 @@ export interface StepsOptions {
   most: number;
 }
 
-/** When a budget has no room for a step, smaller ones are tried, down to this part of it. */
-const SMALLEST_PART = 1 / 16;
+/** Measures of which more will be asked for, not counting the template of a prompt. */
+const openMeasures = (first: Consumption, most: Consumption): readonly MeasureName[] =>
+  MEASURE_NAMES.filter((name) => name !== 'promptTokens' && first[name] < most[name]);
 
-/** Has what a request uses reserved in steps, ahead of it. */
+export const isOpen = (first: Consumption, most: Consumption): boolean => openMeasures(first, most).length > 0;
+
+/** A smaller first step is not worth its prompt. */
+const SMALLEST_FIRST_PART = 1 / 16;
+
+/** The largest first step that the budgets can pay, or the smallest one. What is not open stays whole. */
+export function smallerFirst(
+  first: Consumption,
+  most: Consumption,
+  isAffordable: (first: Consumption) => boolean,
+): Consumption {
+  const open = openMeasures(first, most);
+  let smaller = first;
+  for (let part = 1 / 2; part >= SMALLEST_FIRST_PART; part /= 2) {
+    smaller = { ...first };
+    for (const name of open) smaller[name] = Math.ceil(first[name] * part);
+    if (isAffordable(smaller)) break;
+  }
+  return smaller;
+}
+
+/** The same without asking for a larger first step than the one that was granted. */
+export function withStepsOf(granted: Consumption, first: Consumption, most: Consumption): Consumption {
+  const all = { ...first };
+  for (const name of openMeasures(first, most)) all[name] = Math.min(first[name], granted[name]);
+  return all;
+}
+
+/** Has what a request uses reserved in steps, ahead of it. When a budget has no room for a step, smaller ones are tried. */
 export class Steps {
   readonly #reservation: Reservation;
   readonly #options: StepsOptions;
@@ -304,8 +333,8 @@ export class Steps {
       this.#asking = undefined;
       if (isCovered) {
         this.#granted = wanted;
-        this.#size = size;
-      } else if (this.#size > size * SMALLEST_PART) this.#size /= 2;
+        this.#size = Math.min(size, this.#size * 2);
+      } else if (this.#size > 1) this.#size /= 2;
       // Asked early, there may be room before the step is used up: other requests end.
       else this.#isUsedUp = !isEarly;
     };

@@ -1,3 +1,4 @@
+import { exceedsBudget } from '@baobab/core/domain/budget.ts';
 import type { DefaultLimits } from '@baobab/core/domain/rate-limits.ts';
 import type { ApiError } from '@baobab/core/errors/api-error.ts';
 import type { Clock } from '@baobab/core/ports/clock.ts';
@@ -33,7 +34,14 @@ export interface LimitedRequest extends LimitedSeries {
   isOpen?: boolean | undefined;
 }
 
-export type Admission = Admitted | (Decision & { admitted: false; error: ApiError });
+export type Admission = Admitted | Refused;
+
+export interface Refused extends Decision {
+  admitted: false;
+  error: ApiError;
+  /** What the budgets could pay instead, where waiting for running requests would not help. Undefined: nothing, or they are not the cause. */
+  affordableNanoUsd: number | undefined;
+}
 
 export interface Limits {
   /** One round trip to the counters. Returns no promise when they are in memory and the budgets were read. */
@@ -126,16 +134,18 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
       const facts = { ticket, principal, modality, series, limited, reservedNanoUsd };
       return new Admitted(own, { requests, tokens, budgetWarning }, facts);
     }
+    const reserveNanoUsd = request.estimatedCostNanoUsd ?? 0;
     const error = refusal(answer, {
       modality: request.modality,
       series,
       tokens: request.estimatedTokens,
       budgets: limited,
-      reserveNanoUsd: request.estimatedCostNanoUsd ?? 0,
+      reserveNanoUsd,
       part: request.isOpen ? 'first' : 'all',
       now: clock.now(),
     });
-    return { requests, tokens, budgetWarning, admitted: false, error };
+    const affordableNanoUsd = affordable(answer.budgets, limited, reserveNanoUsd);
+    return { requests, tokens, budgetWarning, admitted: false, error, affordableNanoUsd };
   }
 }
 
@@ -147,6 +157,21 @@ function tightest(buckets: readonly RateBucket[], levels: readonly RateLevel[]):
   }
   const { remaining = 0, resetMs = 0 } = levels[least] ?? {};
   return { limit: buckets[least]?.perMinute ?? 0, remaining, resetMs };
+}
+
+function affordable(
+  levels: readonly BudgetLevel[],
+  budgets: readonly Budget[],
+  reserveNanoUsd: number,
+): number | undefined {
+  let least = Number.POSITIVE_INFINITY;
+  let isUsedUp = false;
+  for (const [index, { limitNanoUsd }] of budgets.entries()) {
+    const { spentNanoUsd = 0, reservedNanoUsd = 0 } = levels[index] ?? {};
+    least = Math.min(least, limitNanoUsd - spentNanoUsd - reservedNanoUsd);
+    isUsedUp ||= exceedsBudget({ limitNanoUsd, reserveNanoUsd }, spentNanoUsd, 0);
+  }
+  return isUsedUp && least > 0 ? least : undefined;
 }
 
 function warningOf(
