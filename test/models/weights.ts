@@ -23,7 +23,6 @@ export async function weights<Options>(reference: string): Promise<LoadSpec<Opti
     directory: process.env.BAOBAB_MODELS_DIR ?? join(homedir(), '.cache/baobab/models'),
     hfEndpoint: 'https://huggingface.co',
     mavenRepository: 'https://repo1.maven.org/maven2',
-    bundledDirectory: ROOT,
     pullOnUse: true,
     retryUnavailableSeconds: 60,
     environment: process.env,

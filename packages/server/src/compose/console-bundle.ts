@@ -9,13 +9,13 @@ import type { ConsoleBundle, ConsoleFile } from '@baobab/core/ports/console-bund
 import type { Logger } from '@baobab/core/ports/logger.ts';
 
 export interface ConsoleBundleOptions {
-  /** The folder with the console's sources and `build.ts`. */
-  sources: string;
+  /** The folder of the package, which has the sources or, in a release, the built files. */
+  folder: string;
   /** The folder of the server's sources whose code is in the bundle too. */
   domain: string;
   /** Changes when its packages do. */
   lockFile: string;
-  /** Where builds are kept. */
+  /** Where builds of the sources are kept. */
   cache: string;
   logger: Pick<Logger, 'info' | 'error'>;
 }
@@ -31,7 +31,7 @@ const filesIn = async (directory: string): Promise<string[]> =>
     .sort();
 
 /** The same for the same sources and packages. */
-async function fingerprint({ sources, domain, lockFile }: ConsoleBundleOptions): Promise<string> {
+async function fingerprint(sources: string, { domain, lockFile }: ConsoleBundleOptions): Promise<string> {
   const hash = createHash('sha256').update(await readFile(lockFile));
   for (const folder of [sources, domain])
     for (const path of await filesIn(folder)) hash.update(`${path}\n`).update(await readFile(join(folder, path)));
@@ -39,7 +39,7 @@ async function fingerprint({ sources, domain, lockFile }: ConsoleBundleOptions):
 }
 
 /** In a process of its own: the bundler's memory is not needed afterwards. */
-async function build({ sources }: ConsoleBundleOptions, directory: string): Promise<void> {
+async function build(sources: string, directory: string): Promise<void> {
   const module = pathToFileURL(join(sources, 'build.ts')).href;
   const script = `const { buildConsole } = await import(${JSON.stringify(module)}); await buildConsole(process.argv[1]); process.exit(0);`;
   await run(process.execPath, ['--input-type=module', '--eval', script, directory], { timeout: BUILD_TIMEOUT_MS });
@@ -60,20 +60,23 @@ async function readFiles(directory: string): Promise<Map<string, ConsoleFile>> {
   return files;
 }
 
-/** Built on first use, which takes about half a second, and kept in the cache until the sources or packages change. */
+/** Sources are built on first use, which takes about half a second. The build is kept in the cache until they or packages change. */
 export function createConsoleBundle(options: ConsoleBundleOptions): ConsoleBundle {
-  const { sources, cache, logger } = options;
+  const { folder, cache, logger } = options;
+  const sources = join(folder, 'src');
+  const built = join(folder, 'built');
   let files: Promise<ReadonlyMap<string, ConsoleFile>> | undefined;
 
   async function load(): Promise<ReadonlyMap<string, ConsoleFile>> {
+    if (existsSync(built)) return readFiles(built);
     if (!existsSync(join(sources, 'build.ts'))) return new Map();
-    const directory = join(cache, await fingerprint(options));
+    const directory = join(cache, await fingerprint(sources, options));
     if (!existsSync(directory)) {
       const startedAt = performance.now();
       await rm(cache, { recursive: true, force: true });
       await mkdir(cache, { recursive: true });
       const unfinished = `${directory}.${process.pid}`;
-      await build(options, unfinished);
+      await build(sources, unfinished);
       await rename(unfinished, directory);
       logger.info({ ms: Math.round(performance.now() - startedAt) }, 'built the console');
     }

@@ -2,7 +2,6 @@ import type { ModelEntry, ModelVersion } from '@baobab/core/domain/model.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import type { Secret } from '@baobab/core/ports/secret.ts';
 import { steadyClock as clock } from '@baobab/core/runtime/clock.ts';
-import { INSTALLATION } from '../catalog/built-in.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { createWeightsStore, type StoredModel, type WeightsStore } from '../models/store.ts';
 
@@ -28,7 +27,6 @@ export function openWeights(
     hfEndpoint: config.models.hfEndpoint,
     hfToken: hfToken ?? config.models.hfToken,
     mavenRepository: config.models.mavenRepository,
-    bundledDirectory: INSTALLATION,
     pullOnUse: config.models.pullOnUse,
     retryUnavailableSeconds: config.models.retryUnavailableSeconds,
     environment: env,

@@ -1,5 +1,5 @@
 import { readdirSync, statSync } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, isAbsolute } from 'node:path';
 import type { SourceSpec, WeightFile } from '@baobab/core/domain/model.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
 import { digestOfFile } from './file-content.ts';
@@ -12,22 +12,20 @@ import {
   readManifest,
   writeManifest,
 } from './manifest.ts';
-import { modelPaths, placeInside, resolveLocalPath, type StoredModel } from './model-paths.ts';
+import { modelPaths, placeInside, type StoredModel } from './model-paths.ts';
 import { WeightsError } from './weights-error.ts';
 
 export interface InPlaceWeightsDependencies {
   /** Directory of the store, which records what was verified. */
   directory: string;
-  /** Base of relative paths. */
-  bundledDirectory: string;
   logger: Pick<Logger, 'warn'>;
 }
 
 /** Weights of `file` sources: used where they are, never copied or removed. */
-export function createInPlaceWeights({ directory: root, bundledDirectory, logger }: InPlaceWeightsDependencies) {
+export function createInPlaceWeights({ directory: root, logger }: InPlaceWeightsDependencies) {
   function open({ source }: StoredModel) {
     if (source.kind !== 'file') throw new TypeError('Only file sources are used in place');
-    return createLocalSource(source, bundledDirectory);
+    return createLocalSource(source);
   }
 
   const recordedFor = (model: StoredModel) => readManifest(modelPaths(root, model).directory);
@@ -89,8 +87,9 @@ interface LocalSource {
   recheck(previous: Manifest | null, signal: AbortSignal): Promise<{ files: ManifestFile[]; results: VerifiedFile[] }>;
 }
 
-function createLocalSource(spec: FileSource, bundledDirectory: string): LocalSource {
-  const path = resolveLocalPath(bundledDirectory, spec.path);
+function createLocalSource(spec: FileSource): LocalSource {
+  const { path } = spec;
+  if (!isAbsolute(path)) throw new WeightsError('invalid', `The path '${path}' of the source is not absolute`);
   const found = statSync(path, { throwIfNoEntry: false });
   const directory = found?.isFile() === true ? dirname(path) : path;
 

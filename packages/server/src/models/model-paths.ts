@@ -1,4 +1,4 @@
-import { isAbsolute, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import type { SourceSpec } from '@baobab/core/domain/model.ts';
 import { WeightsError } from './weights-error.ts';
 
@@ -56,15 +56,4 @@ export function placeInside(directory: string, as: string): string {
     throw new WeightsError('invalid', `'${as}' is not a usable file name inside a model's directory`);
   }
   return join(directory, ...segments);
-}
-
-/** Absolute paths are the operator's choice. Relative ones must stay inside the installation. */
-export function resolveLocalPath(bundledDirectory: string, path: string): string {
-  if (isAbsolute(path)) return path;
-  const root = resolve(bundledDirectory);
-  const resolved = resolve(root, path);
-  if (!resolved.startsWith(`${root}/`)) {
-    throw new WeightsError('invalid', `The relative path '${path}' leaves the installation directory`);
-  }
-  return resolved;
 }

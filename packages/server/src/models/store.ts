@@ -22,8 +22,6 @@ export type { WeightsState } from './weights-states.ts';
 
 export interface WeightsStoreDependencies extends RemoteSourcesDependencies {
   directory: string;
-  /** Base of relative paths of `file` sources. */
-  bundledDirectory: string;
   pullOnUse: boolean;
   retryUnavailableSeconds: number;
   clock: Clock;

@@ -48,13 +48,17 @@ export class WeightsError extends Error {
   /** What an operator has to do, without hosts and paths. Undefined: the failure passes by itself. */
   remedyFor({ slug, source }: { slug: string; source: SourceSpec }): string | undefined {
     if (PASSING.has(this.failure)) return undefined;
-    const action =
-      source.kind === 'file' || this.failure === 'invalid'
-        ? "Correct 'source' of its catalog entry"
-        : this.failure === 'no-space'
-          ? `Free some space and run 'baobab models pull ${slug}'`
-          : `Run 'baobab models pull ${slug}', which says what is wrong, or serve it from a file or an upstream with 'baobab models add'`;
-    return `${this.clientReason}. ${action}`;
+    return `${this.clientReason}. ${this.#actionFor(slug, source)}`;
+  }
+
+  #actionFor(slug: string, source: SourceSpec): string {
+    if (source.kind === 'file' && source.package !== undefined && this.failure === 'absent') {
+      return `Install ${source.package} beside @baobab/server and restart`;
+    }
+    if (source.kind === 'file' || this.failure === 'invalid') return "Correct 'source' of its catalog entry";
+    return this.failure === 'no-space'
+      ? `Free some space and run 'baobab models pull ${slug}'`
+      : `Run 'baobab models pull ${slug}', which says what is wrong, or serve it from a file or an upstream with 'baobab models add'`;
   }
 }
 

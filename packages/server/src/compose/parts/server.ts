@@ -78,7 +78,7 @@ export function composeServer(options: ServerOptions) {
     }),
     system: createSystem({ config, space, readers: inference.readerSeal, startedAt: clock.now(), unready }),
     consoleBundle: createConsoleBundle({
-      sources: dirname(fileURLToPath(import.meta.resolve('@baobab/console/build.ts'))),
+      folder: dirname(fileURLToPath(import.meta.resolve('@baobab/console/package.json'))),
       domain: dirname(fileURLToPath(import.meta.resolve('@baobab/core/domain/scopes.ts'))),
       lockFile: join(INSTALLATION, 'package-lock.json'),
       cache: join(ownDirectory, 'console'),

@@ -14,7 +14,6 @@ await using store = createWeightsStore({
   directory,
   hfEndpoint: 'http://127.0.0.1:1',
   mavenRepository: 'http://127.0.0.1:1',
-  bundledDirectory: home,
   pullOnUse: true,
   retryUnavailableSeconds: 60,
   environment: isolatedEnvironment(registry, home),

@@ -28,7 +28,6 @@ export async function createScratch() {
         directory: join(directory, 'models'),
         hfEndpoint: 'http://127.0.0.1:1',
         mavenRepository: 'http://127.0.0.1:1',
-        bundledDirectory: directory,
         pullOnUse: true,
         retryUnavailableSeconds: 60,
         environment: isolatedEnvironment(registry, directory),
