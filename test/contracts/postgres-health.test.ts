@@ -38,13 +38,6 @@ describe.skipIf(ownPostgresMissing !== undefined)('the health of PostgreSQL', ()
     await client.end();
   };
 
-  /** Without waiting for its end. */
-  const isAway = (each: CommitHealth) => {
-    const back = each.back(AbortSignal.abort());
-    back?.catch(() => {});
-    return back !== undefined;
-  };
-
   it('has no problem while transactions are committed', async () => {
     expect(await health.problem()).toBeUndefined();
     expect(health.back()).toBeUndefined();
@@ -72,13 +65,29 @@ describe.skipIf(ownPostgresMissing !== undefined)('the health of PostgreSQL', ()
     quick.close();
   });
 
+  it('gives up what takes long and may be repeated while nothing can be committed, and nothing else', async () => {
+    const quick = new CommitHealth({ pool, patienceMs: LONG_MS, slowMs: 500 });
+    const slow = Promise.withResolvers<string>();
+    const [repeatable, other] = [true, false].map((mayRepeat) => quick.watch(() => slow.promise, { mayRepeat }));
+    await setting(`alter system set synchronous_standby_names = 'nobody'`);
+    try {
+      await expect(repeatable).rejects.toThrow('has not committed for 500 ms');
+    } finally {
+      await setting('alter system reset synchronous_standby_names');
+    }
+    slow.resolve('committed');
+    expect(await other).toBe('committed');
+    await quick.back();
+    quick.close();
+  });
+
   it('looks when a commit fails, and gives up when its patience ends or the client leaves', async () => {
     await postgres.halt('SIGQUIT');
     const impatient = new CommitHealth({ pool, patienceMs: 0 });
     const fails = () => Promise.reject(new StoreUnavailableError('gone'));
     for (const each of [health, impatient]) {
       await expect(each.watch(fails)).rejects.toThrow('gone');
-      await expect.poll(() => isAway(each)).toBe(true);
+      await expect.poll(() => each.isAway()).toBe(true);
     }
     await expect(impatient.back()).rejects.toThrow(StoreUnavailableError);
     impatient.close();

@@ -1,4 +1,4 @@
-import { mkdtempDisposable, readdir } from 'node:fs/promises';
+import { mkdir, mkdtempDisposable, readdir, rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
@@ -128,6 +128,33 @@ describe.skipIf(ownPostgresMissing !== undefined)('what runs when PostgreSQL goe
     expect(server.output()).toContain('moved ledger rows from the journal to PostgreSQL');
   });
 
+  it('is answered whole and billed once when the commit hangs, and succeeds in the end', async () => {
+    const alter = async (sql: string) => {
+      const client = new Client(postgres.url);
+      await client.connect();
+      for (const text of [sql, 'select pg_reload_conf()']) await client.query(text);
+      await client.end();
+    };
+    await using server = await start();
+    hold();
+    const before = upstream.requests.length;
+    const running = [chat(server), stream(server)];
+    await upstream.until(() => upstream.requests.length === before + running.length);
+    // Commits are there, and wait for a standby that is gone.
+    await alter(`alter system set synchronous_standby_names = 'nobody'`);
+    let answers: Ended[];
+    try {
+      answer();
+      answers = await Promise.all(running);
+    } finally {
+      await alter('alter system reset synchronous_standby_names');
+    }
+    for (const each of answers) expect(each).toSatisfy(isWhole);
+    await expect.poll(() => readiness(server)).toEqual({ status: 'ready', reasons: [] });
+    expect(await billed()).toEqual(idsOf(answers));
+    expect(server.output()).toContain('moved ledger rows from the journal to PostgreSQL');
+  });
+
   it('is billed once by the next start after kill -9', async () => {
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-journal-'));
     const dataDir = directory.path;
@@ -209,9 +236,14 @@ describe.skipIf(ownPostgresMissing !== undefined)('what runs when PostgreSQL goe
     const kept = await duringOutage([() => chat(first)]);
     await first.kill();
     await returns();
+    // As if it had been a worker, of more than there are now.
+    await mkdir(join(dataDir, 'workers', '3'), { recursive: true });
+    for (const name of ['baobab.postgres-ledger-0', 'baobab.postgres-ledger-1']) {
+      await rename(join(dataDir, name), join(dataDir, 'workers', '3', name));
+    }
     await using server = await start({ dataDir, env: { BAOBAB_STORE_JOURNAL: 'false' } });
     expect(await billed()).toEqual(idsOf(kept));
-    expect((await readdir(dataDir)).filter((name) => name.includes('-ledger-'))).toEqual([]);
+    expect((await readdir(dataDir, { recursive: true })).filter((name) => name.includes('-ledger-'))).toEqual([]);
     const [whole, streamed] = await duringOutage([() => chat(server), () => stream(server)]);
     expect(whole).toMatchObject({ status: 503 });
     expect(streamed?.text).toContain('storage_unavailable');

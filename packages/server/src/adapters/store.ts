@@ -106,6 +106,7 @@ const localHealth = ({ revisions }: Pick<Store, 'revisions'>): StoreHealth => ({
       () => undefined,
       () => 'the database does not answer',
     ),
+  isAway: () => false,
   back: () => undefined,
 });
 

@@ -255,6 +255,7 @@ describe('ledger journal', () => {
 
 describe('standby journal', () => {
   const passes = (error: unknown) => error === AWAY;
+  const isAway = () => false;
   const ids = (rows: Iterable<LedgerRow>) => [...rows].map(({ billingId }) => billingId).sort();
 
   async function openStandby(
@@ -264,7 +265,7 @@ describe('standby journal', () => {
   ) {
     const moved: LedgerRow[] = [];
     const onMoved = async (rows: readonly LedgerRow[]) => void moved.push(...rows);
-    const journal = await openOver(own, path, { standby: { passes, onMoved }, ...options });
+    const journal = await openOver(own, path, { standby: { isAway, passes, onMoved }, ...options });
     return { ...journal, moved };
   }
 
@@ -358,7 +359,7 @@ describe('standby journal', () => {
       const onMoved = async () => {
         if (crashes) throw new Error('crash');
       };
-      const dead = await openOver(own, path, { standby: { passes, onMoved } });
+      const dead = await openOver(own, path, { standby: { isAway, passes, onMoved } });
       own.state.failure = AWAY;
       await dead.append(ledgerRow());
       own.state.failure = undefined;

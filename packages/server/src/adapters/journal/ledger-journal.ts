@@ -1,3 +1,4 @@
+import { StoreAwayError } from '@baobab/core/errors/store-unavailable.ts';
 import type { FreshRowOptions, Ledger, LedgerRow } from '@baobab/core/ports/ledger.ts';
 import type { UsageReader } from '@baobab/core/ports/usage.ts';
 import { encodeRecord, openSegment, readRecords, type Segment } from './segment.ts';
@@ -31,6 +32,8 @@ export interface LedgerJournalOptions {
 }
 
 export interface StandbyOptions {
+  /** Whether the ledger is known to be away, and need not be asked. */
+  isAway(): boolean;
   /** Whether a failure of the ledger is one that passes: it is away. Other failures reject. */
   passes(error: unknown): boolean;
   /** The ledger has these rows. They leave the journal when it resolves; when it fails, it is called again. */
@@ -117,6 +120,7 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
   const { onError = () => {}, standby } = options;
 
   async function move(rows: readonly LedgerRow[]): Promise<void> {
+    if (standby?.isAway()) throw new StoreAwayError('The ledger is away.');
     await ledger.append(rows);
     await standby?.onMoved?.(rows);
   }
@@ -220,8 +224,11 @@ export async function openLedgerJournal(options: LedgerJournalOptions): Promise<
   }
 
   /** A ledger that is away may let each row wait for long, so it is not asked again until it has taken those that wait. */
-  async function appendOrKeep({ passes }: StandbyOptions, rows: readonly LedgerRow[]): Promise<void> {
-    if (!isAway) {
+  async function appendOrKeep(
+    { isAway: isKnownAway, passes }: StandbyOptions,
+    rows: readonly LedgerRow[],
+  ): Promise<void> {
+    if (!isAway && !isKnownAway()) {
       try {
         return await ledger.appendFresh(rows);
       } catch (error) {

@@ -89,7 +89,7 @@ export async function withJournal({
     synced: true,
     segmentBytes: SEGMENT_BYTES,
     onError,
-    standby: { passes, onMoved },
+    standby: { isAway: () => store.health.isAway(), passes, onMoved },
   });
   const { ledger, usage, waiting, close } = await opening.catch((cause: unknown) => {
     throw new StoreUnavailableError(

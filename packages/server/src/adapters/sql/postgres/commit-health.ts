@@ -13,6 +13,12 @@ const PAUSE_MS = 500;
 /** Writes to the log of the database, so that the commit waits for whatever a commit of ours waits for. */
 const PROBE_SQL = `select pg_logical_emit_message(true, 'baobab', ''), current_setting('transaction_read_only') as read_only`;
 
+interface Running {
+  begunAt: number;
+  /** For what may be repeated. */
+  giveUp?: ((error: StoreUnavailableError) => void) | undefined;
+}
+
 interface Outage {
   since: number;
   error: StoreUnavailableError;
@@ -38,7 +44,7 @@ export class CommitHealth implements StoreHealth {
   readonly #patienceMs: number;
   readonly #slowMs: number;
   /** When running commits began, the oldest first. */
-  readonly #running = new Set<{ begunAt: number }>();
+  readonly #running = new Set<Running>();
   readonly #timer: NodeJS.Timeout;
   #probe: Promise<void> | undefined;
   #outage: Outage | undefined;
@@ -58,12 +64,16 @@ export class CommitHealth implements StoreHealth {
     }, LOOK_MS).unref();
   }
 
-  /** Watches a transaction that writes. */
-  async watch<T>(commit: () => Promise<T>): Promise<T> {
-    const running = { begunAt: performance.now() };
+  /**
+   * Watches a transaction that writes. One that may be repeated is given up when it takes long and nothing can be committed: it may still
+   * succeed.
+   */
+  async watch<T>(commit: () => Promise<T>, { mayRepeat = false } = {}): Promise<T> {
+    const gaveUp = mayRepeat ? Promise.withResolvers<never>() : undefined;
+    const running: Running = { begunAt: performance.now(), giveUp: gaveUp?.reject };
     this.#running.add(running);
     try {
-      return await commit();
+      return await (gaveUp === undefined ? commit() : Promise.race([commit(), gaveUp.promise]));
     } catch (error) {
       if (error instanceof StoreUnavailableError && !(error instanceof StorageFullError)) void this.#look();
       throw error;
@@ -77,6 +87,10 @@ export class CommitHealth implements StoreHealth {
     const isKnown = this.#outage !== undefined || performance.now() - this.#workedAt < LOOK_MS;
     if (!isKnown) await this.#look();
     return this.#outage && problemInWords(this.#outage.error);
+  }
+
+  isAway(): boolean {
+    return this.#outage !== undefined;
   }
 
   back(signal?: AbortSignal): Promise<void> | undefined {
@@ -127,6 +141,9 @@ export class CommitHealth implements StoreHealth {
       if (this.#outage === undefined) {
         this.#outage = { since: performance.now(), error, ended: Promise.withResolvers() };
       } else this.#outage.error = error;
+      for (const { begunAt, giveUp } of this.#running) {
+        if (performance.now() - begunAt > this.#slowMs) giveUp?.(error);
+      }
       this.#retry = setTimeout(() => void this.#look(), PAUSE_MS).unref();
     }
   }
