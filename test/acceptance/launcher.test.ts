@@ -66,8 +66,8 @@ describe('bin/baobab.mjs', () => {
     },
   );
 
-  const createAccount = async (home: string, dir: string) => {
-    const command = [LAUNCHER, 'accounts', 'create', 'team', '--data-dir', dir];
+  const run = async (home: string, ...args: string[]) => {
+    const command = [LAUNCHER, ...args];
     const { NODE_COMPILE_CACHE: _, ...env } = process.env;
     const child = spawn(process.execPath, command, { env: { ...env, HOME: home }, stdio: 'ignore' });
     return once(child, 'exit');
@@ -75,12 +75,10 @@ describe('bin/baobab.mjs', () => {
 
   it('keeps compiled code in the home directory, and does without it where that cannot be written', async () => {
     const cache = join(dataDir, '.cache/baobab/compiled');
-    expect(await createAccount(dataDir, join(dataDir, 'one'))).toEqual([0, null]);
+    expect(await run(dataDir, 'accounts', 'create', 'team', '--data-dir', join(dataDir, 'one'))).toEqual([0, null]);
     const [version = ''] = await readdir(cache);
     expect((await readdir(join(cache, version))).length).toBeGreaterThan(100);
-    for (const [index, home] of ['/dev/null', '', 'relative'].entries()) {
-      expect(await createAccount(home, join(dataDir, `other-${index}`))).toEqual([0, null]);
-    }
+    for (const home of ['/dev/null', '', 'relative']) expect(await run(home, '--version')).toEqual([0, null]);
     expect(existsSync('relative')).toBe(false);
   });
 

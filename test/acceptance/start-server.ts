@@ -7,6 +7,8 @@ import { SERVE_FLAGS } from '../../bin/serve-flags.mjs';
 
 const ROOT = join(import.meta.dirname, '../..');
 const START_TIMEOUT_MS = 120_000;
+/** All that change what V8 does. To copy Node's machine code to large pages takes 70 ms of a core at each start: the tests of the launcher do it. */
+const FLAGS = SERVE_FLAGS.filter((flag) => !flag.startsWith('--use-largepages'));
 
 export const API_KEY = 'acceptance-key-0123456789';
 
@@ -39,7 +41,7 @@ export const MODELS_DIR = process.env.BAOBAB_MODELS_DIR ?? join(homedir(), '.cac
 export async function startServer(options: StartOptions = {}): Promise<RunningServer> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'baobab-test-')));
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('BAOBAB_'));
-  const flags = [...SERVE_FLAGS, ...(options.nodeFlags ?? [])];
+  const flags = [...FLAGS, ...(options.nodeFlags ?? [])];
   const serve = [...flags, join(ROOT, 'packages/server/src/main.ts'), 'serve', '--port', '0'];
   const child = spawn(process.execPath, [...serve, ...(options.args ?? [])], {
     cwd: dataDir,

@@ -196,8 +196,18 @@ describe.skipIf(ownPostgresMissing !== undefined)('while PostgreSQL is away', ()
     const kinds = Object.entries(senders);
     const wrong: [string, Seen][] = [];
     let [answered, isOver] = [0, false];
+    // Lanes send in the moments when PostgreSQL goes away and comes back, and rest in between.
+    let [left, granted] = [0, Promise.withResolvers<void>()];
+    const grant = (turns: number) => {
+      left = turns;
+      granted.resolve();
+      granted = Promise.withResolvers();
+    };
     async function lane(first: number): Promise<void> {
-      for (let turn = first; !isOver; turn += 1) {
+      for (let turn = first; ; turn += 1) {
+        while (left <= 0 && !isOver) await granted.promise;
+        if (isOver) return;
+        left -= 1;
         const [kind, send] = kinds[turn % kinds.length] as (typeof kinds)[number];
         const answer = await seen(await send());
         answered += 1;
@@ -206,6 +216,7 @@ describe.skipIf(ownPostgresMissing !== undefined)('while PostgreSQL is away', ()
     }
     const more = (count: number) => {
       const until = answered + count;
+      grant(Number.POSITIVE_INFINITY);
       return expect.poll(() => answered).toBeGreaterThan(until);
     };
     const lanes = Promise.all(Array.from({ length: LANES }, (_, index) => lane(index * LANES)));
@@ -215,10 +226,15 @@ describe.skipIf(ownPostgresMissing !== undefined)('while PostgreSQL is away', ()
         await more(kinds.length);
         await postgres.halt(signal);
         await more(kinds.length);
+        grant(0);
         // A session that was just read is remembered for half a second.
         await expect.poll(async () => isOutage(await seen(await senders.session()))).toBe(true);
         for (const [kind, send] of kinds) away.push([kind, await seen(await send())]);
+        grant(Number.POSITIVE_INFINITY);
         await postgres.start();
+        await expect.poll(async () => isAnswered(await seen(await senders.accounts()))).toBe(true);
+        await more(kinds.length);
+        grant(0);
         for (const [kind, send] of kinds) {
           const works = async () => isAnswered(await seen(await send()));
           await expect.poll(works, { message: kind }).toBe(true);
@@ -226,6 +242,7 @@ describe.skipIf(ownPostgresMissing !== undefined)('while PostgreSQL is away', ()
       }
     } finally {
       isOver = true;
+      grant(0);
       await lanes;
     }
 
