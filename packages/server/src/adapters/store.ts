@@ -107,6 +107,7 @@ const localHealth = ({ revisions }: Pick<Store, 'revisions'>): StoreHealth => ({
       () => 'the database does not answer',
     ),
   isAway: () => false,
+  orAway: (work) => work,
   back: () => undefined,
 });
 

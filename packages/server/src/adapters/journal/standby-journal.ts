@@ -82,14 +82,18 @@ export async function withJournal({
   onError,
 }: MoveOptions & { store: Store; onError(error: unknown): void }): Promise<JournaledStore> {
   await moveLeftRows({ folder, store, onMoved });
+  const { health } = store;
   const opening = openLedgerJournal({
-    ledger: store.ledger,
+    ledger: {
+      append: (rows) => health.orAway(store.ledger.append(rows)),
+      appendFresh: (rows) => health.orAway(store.ledger.appendFresh(rows)),
+    },
     usage: store.usage,
     path: pathIn(folder),
     synced: true,
     segmentBytes: SEGMENT_BYTES,
     onError,
-    standby: { isAway: () => store.health.isAway(), passes, onMoved },
+    standby: { isAway: () => health.isAway(), passes, onMoved },
   });
   const { ledger, usage, waiting, close } = await opening.catch((cause: unknown) => {
     throw new StoreUnavailableError(

@@ -13,10 +13,9 @@ const PAUSE_MS = 500;
 /** Writes to the log of the database, so that the commit waits for whatever a commit of ours waits for. */
 const PROBE_SQL = `select pg_logical_emit_message(true, 'baobab', ''), current_setting('transaction_read_only') as read_only`;
 
-interface Running {
+interface Impatient {
   begunAt: number;
-  /** For what may be repeated. */
-  giveUp?: ((error: StoreUnavailableError) => void) | undefined;
+  giveUp(error: StoreUnavailableError): void;
 }
 
 interface Outage {
@@ -44,7 +43,8 @@ export class CommitHealth implements StoreHealth {
   readonly #patienceMs: number;
   readonly #slowMs: number;
   /** When running commits began, the oldest first. */
-  readonly #running = new Set<Running>();
+  readonly #running = new Set<{ begunAt: number }>();
+  readonly #impatient = new Set<Impatient>();
   readonly #timer: NodeJS.Timeout;
   #probe: Promise<void> | undefined;
   #outage: Outage | undefined;
@@ -64,16 +64,12 @@ export class CommitHealth implements StoreHealth {
     }, LOOK_MS).unref();
   }
 
-  /**
-   * Watches a transaction that writes. One that may be repeated is given up when it takes long and nothing can be committed: it may still
-   * succeed.
-   */
-  async watch<T>(commit: () => Promise<T>, { mayRepeat = false } = {}): Promise<T> {
-    const gaveUp = mayRepeat ? Promise.withResolvers<never>() : undefined;
-    const running: Running = { begunAt: performance.now(), giveUp: gaveUp?.reject };
+  /** Watches a transaction that writes. */
+  async watch<T>(commit: () => Promise<T>): Promise<T> {
+    const running = { begunAt: performance.now() };
     this.#running.add(running);
     try {
-      return await (gaveUp === undefined ? commit() : Promise.race([commit(), gaveUp.promise]));
+      return await commit();
     } catch (error) {
       if (error instanceof StoreUnavailableError && !(error instanceof StorageFullError)) void this.#look();
       throw error;
@@ -91,6 +87,17 @@ export class CommitHealth implements StoreHealth {
 
   isAway(): boolean {
     return this.#outage !== undefined;
+  }
+
+  async orAway<T>(work: Promise<T>): Promise<T> {
+    const gaveUp = Promise.withResolvers<never>();
+    const waiting: Impatient = { begunAt: performance.now(), giveUp: gaveUp.reject };
+    this.#impatient.add(waiting);
+    try {
+      return await Promise.race([work, gaveUp.promise]);
+    } finally {
+      this.#impatient.delete(waiting);
+    }
   }
 
   back(signal?: AbortSignal): Promise<void> | undefined {
@@ -141,8 +148,8 @@ export class CommitHealth implements StoreHealth {
       if (this.#outage === undefined) {
         this.#outage = { since: performance.now(), error, ended: Promise.withResolvers() };
       } else this.#outage.error = error;
-      for (const { begunAt, giveUp } of this.#running) {
-        if (performance.now() - begunAt > this.#slowMs) giveUp?.(error);
+      for (const { begunAt, giveUp } of this.#impatient) {
+        if (performance.now() - begunAt > this.#slowMs) giveUp(error);
       }
       this.#retry = setTimeout(() => void this.#look(), PAUSE_MS).unref();
     }

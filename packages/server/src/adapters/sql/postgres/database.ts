@@ -78,8 +78,7 @@ export async function openPostgres(options: PostgresOptions): Promise<SqlDatabas
       // The second of two equal ones is not new.
       return rows.map((row) => left.delete(row[place]));
     });
-  const insertNew: SqlDatabase['insertNew'] = (...given) =>
-    health.watch(() => insertAll(...given), { mayRepeat: true });
+  const insertNew: SqlDatabase['insertNew'] = (...given) => health.watch(() => insertAll(...given));
 
   const run = async (statements: readonly Compilable[], { guards = 0, byRowLocks = false }) =>
     (await health.watch(() => runTransaction(writes, compile(statements), { guards, byRowLocks })))?.map(toWritten);
