@@ -160,8 +160,13 @@ export function createResponseCreator<Body, Item, Answer>(
     },
 
     failed(pending, error) {
-      const draft = { head: headOf(pending), body: pendingRequest(pending).body, before: [], ancestors: [] };
-      return { status: 'failed', content: JSON.stringify(format.failed(draft, error)) };
+      try {
+        const draft = { head: headOf(pending), body: pendingRequest(pending).body, before: [], ancestors: [] };
+        return { status: 'failed', content: JSON.stringify(format.failed(draft, error)) };
+      } catch {
+        // Its request cannot be read, by this version at least. Otherwise it would be tried again and again.
+        return { status: 'failed', content: pending.content };
+      }
     },
   };
 }
