@@ -142,6 +142,19 @@ describe.skipIf(missing !== undefined)('several workers on one port', () => {
     await expect(second).rejects.toThrow(/is running on the data directory/);
   });
 
+  it('all read their secrets again on SIGHUP', async () => {
+    server.process.kill('SIGHUP');
+    const read = () => linesOf(server).filter(({ msg }) => msg === 'read the secrets again');
+    await expect
+      .poll(() =>
+        read()
+          .map(({ worker }) => worker)
+          .toSorted(),
+      )
+      .toEqual([1, 2, 3]);
+    expect((await embed(server)).status).toBe(200);
+  });
+
   it('go on when one is killed: acknowledged requests are billed once, and another worker takes its place', async () => {
     const before = (await ledger()).length;
     const acknowledged: string[] = [];
