@@ -158,7 +158,7 @@ describe('an open answer', () => {
   it('keeps its smaller step when a document is read', async () => {
     const bed = setUp({ key: { monthlyBudgetNanoUsd: 70_000 }, engine: writer(5) });
     const service = createChat({ ...bed, images: noImages, documents: { read: async () => ['word '.repeat(1_000)] } });
-    const documents = [{ source: { fileId: 'file_1' }, tag: 'file', message: 0, at: 2, field: 'f' }];
+    const documents = [{ source: { fileId: 'file_1' }, tag: 'file' as const, message: 0, at: 2, field: 'f' }];
     await service.generate(bed.call(), { ...openChat('Hi'), documents }, () => {});
     expect(bed.rows).toMatchObject([{ completionTokens: 5 }]);
   });
