@@ -105,6 +105,10 @@ it('says that it is not ready before it closes, and answers requests until then'
   const server = await startServer({ env });
   try {
     expect((await postJson(server, '/v1/chat/completions', question)).headers.get('connection')).toBe('keep-alive');
+    const release = Promise.withResolvers<void>();
+    upstream.behaviour.hold = () => release.promise;
+    const begun = postJson(server, '/v1/chat/completions', question);
+    await upstream.until(() => upstream.requests.length === 2);
     server.process.kill('SIGTERM');
     const readiness = async () => {
       const answer = await fetch(`${server.address}/readyz`);
@@ -112,6 +116,8 @@ it('says that it is not ready before it closes, and answers requests until then'
     };
     const body = { status: 'not ready', reasons: ['the server is stopping'], since: expect.any(String) };
     await expect.poll(readiness).toEqual({ status: 503, body });
+    release.resolve();
+    expect((await begun).headers.get('connection')).toBe('close');
     for (const stream of [false, true]) {
       const answer = await postJson(server, '/v1/chat/completions', { ...question, stream });
       expect(answer.status).toBe(200);

@@ -7,7 +7,7 @@ import { createId } from '@baobab/core/runtime/ids.ts';
 import { createRepeatedFailure } from '@baobab/core/runtime/repeated-failure.ts';
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, LogController } from 'fastify';
 import plugin from 'fastify-plugin';
 import type { InferenceService } from '../inference/pipeline.ts';
 import type { Idempotency } from '../services/idempotency/idempotency.ts';
@@ -35,6 +35,8 @@ export interface HttpSettings extends MetricsAccessSettings {
   requestTimeoutMs: number;
   keepAliveTimeoutMs: number;
   writeTimeoutMs: number;
+  /** Requests were still taken for this time, so that load balancers send no more of them. */
+  drainDelayMs?: number;
   /** Serves HTTPS with it. */
   certificate?: CertificateFiles | undefined;
   /** Addresses and ranges of proxies whose X-Forwarded-For counts. */
@@ -71,6 +73,12 @@ const COMPILERS = {
   // Response schemas are documentation; a schema-driven serializer is several times slower for large answers.
   buildSerializer: () => () => (data: unknown) => JSON.stringify(data),
 };
+
+/** A load balancer that sends requests until the end would never let the server close. */
+const MOST_QUIET_MS = 5_000;
+
+/** The client's next request should use a connection to another server. */
+const closeAfter = (reply: FastifyReply): void => void reply.header('connection', 'close');
 
 export async function createServer(dependencies: ServerDependencies): Promise<FastifyInstance> {
   const { settings, logger, metrics, requests, clock } = dependencies;
@@ -116,11 +124,18 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   // With the host localhost, Fastify opens a second listener of its own.
   server.addHook('onRequest', (request, reply, done) => {
     connections.track(request.raw.socket);
-    // The client's next request should use a connection to another server.
-    if (dependencies.isStopping()) reply.header('connection', 'close');
+    if (dependencies.isStopping()) closeAfter(reply);
     done();
   });
-  server.addHook('preClose', async () => connections.drain());
+  // Of requests that began earlier.
+  server.addHook('onSend', (_request, reply, payload, done) => {
+    if (dependencies.isStopping()) closeAfter(reply);
+    done(null, payload);
+  });
+  server.addHook('preClose', async () => {
+    await connections.quiet(Math.min(settings.drainDelayMs ?? 0, MOST_QUIET_MS));
+    connections.drain();
+  });
   if (certificate !== undefined) {
     const watch = watchCertificate(server.server as unknown as TlsServer, { files: certificate, logger });
     server.addHook('onClose', async () => watch.stop());

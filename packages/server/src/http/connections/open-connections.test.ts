@@ -114,3 +114,45 @@ describe('a client that reads from time to time', () => {
     expect(reading(MIN_BYTES / 2).destroy).not.toHaveBeenCalled();
   });
 });
+
+describe('a server that stops', () => {
+  it('gives a connection that was just opened time for its request, and closes one that is never used', () => {
+    vi.useFakeTimers();
+    const listener = new EventEmitter();
+    const opened = () =>
+      Object.assign(new EventEmitter(), { bytesRead: 0, bytesWritten: 0, writableLength: 0, destroy: vi.fn() });
+    const connections = watchConnections(listener as unknown as Server, { writeTimeoutMs: 30_000 });
+    const inAdvance = opened();
+    listener.emit('connection', inAdvance as unknown as Socket);
+    vi.advanceTimersByTime(5_000);
+    const [justNow, used] = [opened(), opened()];
+    for (const socket of [justNow, used]) listener.emit('connection', socket as unknown as Socket);
+    connections.drain();
+    vi.advanceTimersByTime(500);
+    expect(inAdvance.destroy).toHaveBeenCalled();
+    expect(justNow.destroy).not.toHaveBeenCalled();
+    used.bytesRead = 1;
+    vi.advanceTimersByTime(1_000);
+    expect(justNow.destroy).toHaveBeenCalled();
+    expect(used.destroy).not.toHaveBeenCalled();
+    listener.emit('close');
+    vi.useRealTimers();
+  });
+
+  it('waits until nothing arrives any more, but not for ever', async () => {
+    server = createServer((_request, response) => response.end());
+    const connections = watchConnections(server, { writeTimeoutMs: 30_000 });
+    await connections.quiet(3_600_000);
+    const socket = new EventEmitter() as unknown as Socket;
+    const arrivals = setInterval(() => connections.track(socket), 20);
+    connections.track(socket);
+    let isQuiet = false;
+    const quiet = connections.quiet(3_600_000).then(() => {
+      isQuiet = true;
+    });
+    await connections.quiet(400);
+    expect(isQuiet).toBe(false);
+    clearInterval(arrivals);
+    await quiet;
+  });
+});
