@@ -108,6 +108,40 @@ describe('the layout of a model', () => {
   });
 });
 
+describe('the memory planned for a chat model', () => {
+  const model = { driver: 'llama', task: 'chat' as const, options: { model: 'model.gguf' } };
+  const layout = llama.local.layout(model, automatic, onCores(4));
+  const facts = { directory: '/nowhere', layout, contextLength: 8192, videoShare: 0 };
+
+  it('tells what is for contexts, and none of it is for them in encoders', async () => {
+    const context = await llama.local.contextBytes(model, facts);
+    const rest = (await llama.local.memoryBytes(model, facts)) - context;
+    const shorter = { ...facts, contextLength: 4096 };
+    expect(await llama.local.contextBytes(model, shorter)).toBe(context / 2);
+    expect((await llama.local.memoryBytes(model, shorter)) - context / 2).toBe(rest);
+    expect(await llama.local.contextBytes({ ...model, task: 'embedding' as const }, facts)).toBe(0);
+  });
+
+  it('becomes less with fewer places, and then with shorter contexts', () => {
+    const ways = [];
+    for (let way = llama.local.withLessContext(facts); way !== undefined; way = llama.local.withLessContext(way)) {
+      const { parallelSequences, slots } = way.layout;
+      expect(slots).toBe(parallelSequences);
+      ways.push([parallelSequences, way.contextLength]);
+    }
+    const [places, lengths] = [ways.slice(0, 3), ways.slice(3)];
+    expect(places).toEqual([
+      [3, 8192],
+      [2, 8192],
+      [1, 8192],
+    ]);
+    expect(lengths).toEqual([
+      [1, 4096],
+      [1, 2048],
+    ]);
+  });
+});
+
 describe('the memory planned for Whisper', () => {
   it.each([
     ['tiny', { d_model: 384, encoder_attention_heads: 6, decoder_layers: 4 }, 41e6, 0.91e9],

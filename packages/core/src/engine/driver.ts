@@ -40,8 +40,12 @@ export interface LocalRuntime<Options = Values, Settings = Values> {
   facts?(engine: EngineSpec<Options>, directory: string): WeightFacts;
   /** The same for weights that are not here yet. */
   previewFacts?(preview: WeightsPreview): WeightFacts;
-  /** An estimate, to decide before the model loads. Once it is loaded, measured memory counts. */
+  /** An estimate of the most that it takes, to decide before the model loads. Once it is loaded, measured memory counts if it cannot grow. */
   memoryBytes(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;
+  /** The part of it for the contexts of requests, which grow as requests need them. */
+  contextBytes?(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;
+  /** The next way to run it with less memory for contexts. Undefined: there is none. */
+  withLessContext?(model: MemoryFacts): MemoryFacts | undefined;
   /** The same for the memory of GPUs, if the whole model is there. */
   videoBytes?(engine: EngineSpec<Options>, model: MemoryFacts): Promise<number>;
   /** What its engine process may do beyond reading code, packages and the model's directory. */

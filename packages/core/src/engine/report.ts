@@ -8,6 +8,9 @@ export interface EngineReport {
   reason: string | null;
   processIds: readonly number[];
   memoryBytes: number;
+  /** The most that it takes here, and the part of that for contexts, which is taken when requests need it. 0 when it is not loaded here. */
+  plannedBytes: number;
+  contextBytes: number;
   /** What it runs on; null when it is not loaded here. */
   device: ComputeDevice | null;
   /** Milliseconds since 1970. */
@@ -25,6 +28,8 @@ export const idleEngine = (model: string, status: EngineReport['status'] = 'cold
   reason: null,
   processIds: [],
   memoryBytes: 0,
+  plannedBytes: 0,
+  contextBytes: 0,
   device: null,
   loadedAt: null,
   loadMs: null,

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { LoadSpec } from '@baobab/core/engine/driver.ts';
 import type { ChatCapability, TextTokenizer } from '@baobab/core/engine/engine.ts';
 import { collectGarbage } from '@baobab/core/runtime/garbage-collection.ts';
@@ -11,6 +12,7 @@ import { measureSteadiness, needsOneThread } from './decoding/steadiness.ts';
 import { createThreadGovernor } from './decoding/thread-governor.ts';
 import type { LlamaOptions } from './driver.ts';
 import { type GenerationDependencies, generate } from './generation.ts';
+import { readGgufHeader } from './gguf-header.ts';
 import { createChatTemplate } from './prompt/chat-template.ts';
 import { createPromptTokenizer } from './text/prompt-tokenizer.ts';
 import { createVocabulary } from './text/vocabulary.ts';
@@ -22,6 +24,9 @@ import { createVocabulary } from './text/vocabulary.ts';
 const CHUNK_TOKENS = { cpu: 64, gpu: 512 };
 /** When no other request is running. */
 const LONE_PROMPT_TOKENS = { cpu: 128, gpu: 512 };
+/** Keys and values of all sequences to begin with: enough for short conversations. */
+const START_BYTES = 128 * 1024 * 1024;
+const MIN_START_TOKENS = 512;
 /**
  * Each generation leaves a native sampler with a table of the whole vocabulary (0.4 to 2 MB). V8 does not know its size and would
  * let hundreds of them pile up.
@@ -62,16 +67,19 @@ export async function createChatCapability({
     sharedPromptTokens: chunkTokens,
   });
   const rows = spec.parallelSequences + (keepsShape ? 1 : 0);
-  const context = await model.createContext({
-    contextSize: spec.contextLength,
-    sequences: rows,
-    batchSize: Math.max(LONE_PROMPT_TOKENS[processor], rows),
-    threads: spec.threads,
-    // Half-size keys and values: then attention does not divide its work by the place of a row.
-    ...(keepsShape && { experimentalKvCacheKeyType: 'Q8_0', experimentalKvCacheValueType: 'Q8_0' }),
-  });
   const { sequences, close } = await createSequences({
-    context,
+    open: (contextSize) =>
+      model.createContext({
+        contextSize,
+        sequences: rows,
+        batchSize: Math.max(LONE_PROMPT_TOKENS[processor], rows),
+        threads: spec.threads,
+        failedCreationRemedy: false,
+        // Half-size keys and values: then attention does not divide its work by the place of a row.
+        ...(keepsShape && { experimentalKvCacheKeyType: 'Q8_0', experimentalKvCacheValueType: 'Q8_0' }),
+      }),
+    startLength: startLengthOf(model, spec),
+    maxLength: spec.contextLength,
     batching,
     idleRows: processor === 'gpu' ? rowsOfGpu : 'none',
     threads(steps) {
@@ -99,7 +107,7 @@ export async function createChatCapability({
     slots: createSlotPool({ sequences, chunkTokens }),
     batching,
     chunkTokens,
-    contextLength: context.contextSize,
+    contextLength: spec.contextLength,
     maxOutputTokens: spec.maxOutputTokens,
     steadiness: stableOutputs ? await measureSteadiness(sequences) : 'none',
     randomSeed,
@@ -121,6 +129,15 @@ export async function createChatCapability({
     },
     close,
   };
+}
+
+/** A GPU with memory of its own has room set aside for the whole context, and works on without a pause. */
+function startLengthOf({ gpuLayers, llama: { gpu } }: LlamaModel, spec: LoadSpec<LlamaOptions>): number {
+  const { engine, directory, contextLength, parallelSequences } = spec;
+  const { tokenBytes, dependsOnRoom = true } = readGgufHeader(join(directory, engine.options.model)) ?? {};
+  const sharesMemory = gpuLayers === 0 || (gpu === 'metal' && !engine.options.stableOutputs);
+  if (!sharesMemory || tokenBytes === undefined || dependsOnRoom) return contextLength;
+  return Math.max(MIN_START_TOKENS, Math.floor(START_BYTES / (tokenBytes * parallelSequences)));
 }
 
 function createCollectionCounter(): () => void {

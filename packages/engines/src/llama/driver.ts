@@ -37,13 +37,14 @@ const settings = {
 const settingsObject = Type.Object(settings);
 type LlamaSettings = Static<typeof settingsObject>;
 
-/** Weights are mapped as they are; the compute buffers are small beside them. */
-const WEIGHTS_FACTOR = 1.15;
-/**
- * Keys and values of one token: 22 kB for a model of 1 B parameters, several times that for large ones. Measured: TinyLlama with 4
- * sequences 661 MB, estimated 706.
- */
+/** For what is computed beside the weights, and for the vocabulary. */
+const WEIGHTS_FACTOR = 1.2;
+/** Beside what a process takes. */
+const RUNTIME_BYTES = 128 * 1024 * 1024;
+/** Keys and values of one token, where the weights do not say. */
 const CACHE_BYTES_PER_TOKEN = 32 * 1024;
+/** A chat model with less than this is of no use. */
+const MIN_CONTEXT_LENGTH = 2048;
 
 const SEQUENCES = 4;
 const MAX_GPU_SEQUENCES = 32;
@@ -73,11 +74,17 @@ function gpuSequences(videoBytes: number, contextLength: number): number {
   return Math.max(SEQUENCES, Math.min(MAX_GPU_SEQUENCES, fitting));
 }
 
-async function modelBytes({ model, stableOutputs }: LlamaOptions, facts: MemoryFacts, onGpu: boolean): Promise<number> {
-  const weightsBytes = await totalFileBytes(facts.directory, ggufParts(model));
+/** Keys and values of all sequences at full length. */
+function cacheBytes({ model, stableOutputs }: LlamaOptions, facts: MemoryFacts, onGpu: boolean): number {
+  const { tokenBytes = CACHE_BYTES_PER_TOKEN } = readGgufHeader(join(facts.directory, model)) ?? {};
   // On GPUs one more keeps the shape of batches.
   const sequences = facts.layout.parallelSequences + (stableOutputs && onGpu ? 1 : 0);
-  return weightsBytes * WEIGHTS_FACTOR + facts.contextLength * sequences * CACHE_BYTES_PER_TOKEN;
+  return facts.contextLength * sequences * tokenBytes;
+}
+
+async function modelBytes(options: LlamaOptions, facts: MemoryFacts, onGpu: boolean): Promise<number> {
+  const weightsBytes = await totalFileBytes(facts.directory, ggufParts(options.model));
+  return weightsBytes * WEIGHTS_FACTOR + cacheBytes(options, facts, onGpu);
 }
 
 /** GGUF models. */
@@ -106,8 +113,21 @@ export const llama = {
     previewFacts: ({ beginning }) => factsOf(beginning && parseGgufHeader(beginning)),
     async memoryBytes({ options }, facts) {
       const here = (await modelBytes(options, facts, facts.videoShare > 0)) * (1 - facts.videoShare);
-      const runtimeBytes = PROCESS_BYTES + (facts.videoShare > 0 ? GPU_PROCESS_BYTES : 0);
+      const runtimeBytes = PROCESS_BYTES + RUNTIME_BYTES + (facts.videoShare > 0 ? GPU_PROCESS_BYTES : 0);
       return facts.layout.processes * (runtimeBytes + here);
+    },
+    async contextBytes({ task, options }, facts) {
+      if (task !== 'chat') return 0;
+      return cacheBytes(options, facts, facts.videoShare > 0) * (1 - facts.videoShare);
+    },
+    withLessContext({ layout, contextLength, ...facts }) {
+      const { parallelSequences } = layout;
+      if (parallelSequences > 1) {
+        const fewer = parallelSequences - 1;
+        return { ...facts, contextLength, layout: { ...layout, parallelSequences: fewer, slots: fewer } };
+      }
+      const shorter = Math.floor(contextLength / 2);
+      return shorter < MIN_CONTEXT_LENGTH ? undefined : { ...facts, layout, contextLength: shorter };
     },
     videoBytes: ({ options }, facts) => modelBytes(options, facts, true),
     // node-llama-cpp tries a native library in a child process before it loads it.

@@ -29,6 +29,9 @@ export interface GenerationDependencies extends ChatModel {
   afterGeneration: () => void;
 }
 
+/** In tokens. Room for it is made together with that for the prompt. */
+const SHORT_ANSWER = 256;
+
 export interface GenerationCall {
   request: ChatRequest;
   context: CallContext;
@@ -57,7 +60,9 @@ async function answer(dependencies: GenerationDependencies, call: GenerationCall
   const isScored = request.echoes === true && request.logprobs !== undefined;
   const acquired = await dependencies.slots.acquire({ accountId, tokens, reproducible, fresh: isScored, signal });
   const { cachedTokens } = acquired;
-  acquired.slot.sequence.caller = context;
+  const { sequence } = acquired.slot;
+  sequence.caller = context;
+  sequence.expectedTokens = tokens.length + Math.min(read.maxTokens, SHORT_ANSWER);
   const usage: TokenUsage = { promptTokens: tokens.length, completionTokens: 0, cachedTokens };
   const unsent: number[] = [];
   const deliver: GenerationSink['deliver'] = request.withTokenIds

@@ -28,12 +28,31 @@ describe('the header of a GGUF file', () => {
         'llama.embedding_length': 576,
       }),
     );
-    expect(readGgufHeader(path)).toEqual({ architecture: 'llama', contextLength: 2048, embeddingLength: 576 });
+    expect(readGgufHeader(path)).toMatchObject({ architecture: 'llama', contextLength: 2048, embeddingLength: 576 });
+  });
+
+  it('tells what a token takes in the cache', () => {
+    const qwen = {
+      'general.architecture': 'qwen2',
+      'qwen2.block_count': 28,
+      'qwen2.embedding_length': 1536,
+      'qwen2.attention.head_count': 12,
+      'qwen2.attention.head_count_kv': 2,
+    };
+    const read = (metadata: Parameters<typeof ggufFile>[0]) => readGgufHeader(put(ggufFile(metadata)));
+    expect(read(qwen)).toMatchObject({ tokenBytes: 28 * 2 * (128 + 128) * 2, dependsOnRoom: false });
+    const widths = { 'qwen2.attention.key_length': 64, 'qwen2.attention.value_length': 32 };
+    expect(read({ ...qwen, ...widths })?.tokenBytes).toBe(28 * 2 * (64 + 32) * 2);
+    expect(read({ ...qwen, 'qwen2.attention.head_count_kv': [0, 2, 4] })?.tokenBytes).toBe(6 * (128 + 128) * 2);
+    expect(read({ 'general.architecture': 'qwen2' })?.tokenBytes).toBeUndefined();
+    const long = { ...qwen, 'qwen2.rope.scaling.original_context_length': 4096 };
+    expect(read(long)?.dependsOnRoom).toBe(true);
+    expect(read({ ...long, 'qwen2.rope.scaling.type': 'yarn' })?.dependsOnRoom).toBe(false);
   });
 
   it('ignores numbers of another architecture', () => {
     const path = put(ggufFile({ 'general.architecture': 'qwen2', 'llama.context_length': 2048 }));
-    expect(readGgufHeader(path)).toEqual({
+    expect(readGgufHeader(path)).toMatchObject({
       architecture: 'qwen2',
       contextLength: undefined,
       embeddingLength: undefined,

@@ -7,6 +7,10 @@ export interface GgufHeader {
   embeddingLength: number | undefined;
   /** How vectors of tokens become one, in llama.cpp's numbers. Absent in models that generate. */
   poolingType: number | undefined;
+  /** Keys and values of one token with 16 bits, if every layer keeps them for the whole context. */
+  tokenBytes: number | undefined;
+  /** It turns positions in another way once there is room for a long context, even if a text is short. */
+  dependsOnRoom: boolean;
 }
 
 const MAGIC = 'GGUF';
@@ -27,6 +31,7 @@ const ARRAY = 9;
 /** Bytes of the types with a fixed size, by type number. */
 const SIZES: Record<number, number> = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };
 const UNSIGNED_32 = 4;
+const SIGNED_32 = 5;
 const UNSIGNED_64 = 10;
 
 const PART = /-\d{5}-of-(\d{5})\.gguf$/;
@@ -106,7 +111,21 @@ function createCursor({ read, bytes: total }: Source) {
     position += 8 * dimensions + 12;
   }
 
-  return { take, hasRoomFor, unsigned32, unsigned64, text, skip, skipTensor };
+  /** The sum of an array of numbers; other arrays are skipped. */
+  function sum(): number | undefined {
+    const [type, items] = [unsigned32(), unsigned64()];
+    if (type !== UNSIGNED_32 && type !== SIGNED_32) {
+      position -= 12;
+      skipArray();
+      return undefined;
+    }
+    if (!hasRoomFor(items, 4)) throw new GgufError('An array is larger than the file');
+    let total = 0;
+    for (let index = 0; index < items; index += 1) total += unsigned32();
+    return total;
+  }
+
+  return { take, hasRoomFor, unsigned32, unsigned64, text, skip, skipTensor, sum };
 }
 
 /**
@@ -193,11 +212,15 @@ function parse(cursor: Cursor): GgufHeader | undefined {
   const { entries } = begin(cursor);
   if (entries > MAX_ENTRIES) return undefined;
   let architecture: string | undefined;
+  let scaling: string | undefined;
+  let heads: number | undefined;
   const numbers = new Map<string, number>();
   for (let index = 0; index < entries; index += 1) {
     const key = cursor.text();
     const type = cursor.unsigned32();
     if (key === 'general.architecture' && type === STRING) architecture = cursor.text();
+    else if (key.endsWith('.rope.scaling.type') && type === STRING) scaling = cursor.text();
+    else if (key.endsWith('.attention.head_count_kv') && type === ARRAY) heads = cursor.sum();
     else if (type === UNSIGNED_32) numbers.set(key, cursor.unsigned32());
     else if (type === UNSIGNED_64) numbers.set(key, cursor.unsigned64());
     else cursor.skip(type);
@@ -206,10 +229,27 @@ function parse(cursor: Cursor): GgufHeader | undefined {
     if (isKnown && key.startsWith('tokenizer.')) break;
   }
   if (architecture === undefined) return undefined;
+  const of = (name: string) => numbers.get(`${architecture}.${name}`);
   return {
     architecture,
-    contextLength: numbers.get(`${architecture}.context_length`),
-    embeddingLength: numbers.get(`${architecture}.embedding_length`),
-    poolingType: numbers.get(`${architecture}.pooling_type`),
+    contextLength: of('context_length'),
+    embeddingLength: of('embedding_length'),
+    poolingType: of('pooling_type'),
+    tokenBytes: tokenBytesOf(of, heads),
+    dependsOnRoom: of('rope.scaling.original_context_length') !== undefined && scaling !== 'yarn',
   };
+}
+
+const BYTES_OF_16_BITS = 2;
+
+/** `headsOfAllLayers`: where they differ from layer to layer. */
+function tokenBytesOf(of: (name: string) => number | undefined, headsOfAllLayers: number | undefined) {
+  const [layers, heads, width] = [of('block_count'), of('attention.head_count'), of('embedding_length')];
+  const headWidth = heads === undefined || width === undefined ? undefined : width / heads;
+  const key = of('attention.key_length') ?? headWidth;
+  const value = of('attention.value_length') ?? headWidth;
+  const perLayer = of('attention.head_count_kv') ?? heads;
+  const all = headsOfAllLayers ?? (layers === undefined || perLayer === undefined ? undefined : layers * perLayer);
+  if (all === undefined || key === undefined || value === undefined) return undefined;
+  return all * (key + value) * BYTES_OF_16_BITS;
 }

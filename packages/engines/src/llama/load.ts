@@ -47,6 +47,8 @@ export async function load(spec: LoadSpec<LlamaOptions>): Promise<EngineModel> {
       modelPath: path.join(spec.directory, options.model),
       // As many layers as fit beside the contexts; the others stay on the processor.
       gpuLayers: { fitContext: { contextSize: spec.contextLength * spec.parallelSequences } },
+      // The processor's kernels want most weights in another order. Those of the file would be in memory beside them.
+      ...(llama.gpu === false && { useMmap: false }),
     });
     const { close, ...capabilities } = await capability(task, model, spec);
     return {

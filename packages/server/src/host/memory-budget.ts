@@ -13,6 +13,7 @@ export interface MemoryHolder {
 }
 
 export interface MemoryBudget {
+  readonly limitBytes: number;
   /** Makes room: unloads idle models, or waits until one becomes idle. */
   reserve(holder: MemoryHolder, needBytes: number, signal: AbortSignal): Promise<void>;
   /** Unloads idle models for it, then takes what is free. Returns how much that is, at most `wantBytes`. */
@@ -64,6 +65,7 @@ export function createMemoryBudget(limitBytes: number, holders: () => Iterable<M
   }
 
   return {
+    limitBytes,
     async reserve(holder, needBytes, signal) {
       if (needBytes > limitBytes) {
         throw errors.modelUnavailable(

@@ -8,7 +8,13 @@ import { sizeOfReading } from '../admission/fair-queue.ts';
 import { createSlots, type Permit, type Slots } from '../admission/slots.ts';
 import type { MemoryHolder } from './memory-budget.ts';
 import { type Model, modelName } from './model.ts';
-import { describeFailure, loadModel, type ModelLoaderDependencies, type ModelShape } from './model-loader.ts';
+import {
+  describeFailure,
+  loadModel,
+  type MemoryPlan,
+  type ModelLoaderDependencies,
+  type ModelShape,
+} from './model-loader.ts';
 import { type EngineProcess, totalBytes } from './process/engine-process.ts';
 import type { ReplicaSet } from './replicas/replica-set.ts';
 
@@ -30,6 +36,7 @@ type State =
       phase: 'ready';
       set: ReplicaSet;
       layout: Layout;
+      plan: MemoryPlan;
       shape: ModelShape;
       engine: EngineModel;
       device: ComputeDevice;
@@ -250,12 +257,20 @@ export class ModelHost implements MemoryHolder {
     this.#setAsideBytes = bytes;
   }
 
+  /** What it may grow to counts all the time: it must not run out of memory in the middle of an answer. */
   async usedBytes(): Promise<number> {
-    const measured = await totalBytes(this.processes());
+    const measured = await this.residentBytes();
     const state = this.#state;
     const now = this.#options.clock.now();
-    const settled = state.phase !== 'loading' && !(state.phase === 'ready' && now - state.loadedAt < SETTLE_MS);
+    const grows = state.phase === 'ready' && state.plan.contextBytes > 0;
+    const loads = state.phase === 'loading' || (state.phase === 'ready' && now - state.loadedAt < SETTLE_MS);
+    const settled = !grows && !loads;
     return settled ? measured : Math.max(measured, this.#setAsideBytes);
+  }
+
+  /** Real memory of its processes. */
+  residentBytes(): Promise<number> {
+    return totalBytes(this.processes());
   }
 
   /** As the budget for the memory of GPUs sees it. The process measures what it takes there when it has loaded. */
@@ -316,7 +331,7 @@ export class ModelHost implements MemoryHolder {
   }
 
   async report(): Promise<EngineReport> {
-    const memoryBytes = await totalBytes(this.processes());
+    const memoryBytes = await this.residentBytes();
     const state = this.#state;
     return {
       model: this.name,
@@ -325,6 +340,8 @@ export class ModelHost implements MemoryHolder {
       reason: state.phase === 'unavailable' ? state.reason : null,
       processIds: this.processes().flatMap(({ pid }) => pid ?? []),
       memoryBytes,
+      plannedBytes: state.phase === 'ready' ? state.plan.totalBytes : 0,
+      contextBytes: state.phase === 'ready' ? state.plan.contextBytes : 0,
       device: state.phase === 'ready' ? state.device : null,
       loadedAt: state.phase === 'ready' ? state.loadedAt : null,
       loadMs: state.phase === 'ready' ? state.loadMs : null,

@@ -1,13 +1,82 @@
+import { type MemoryFacts, PROCESSOR } from '@baobab/core/engine/driver.ts';
 import { fromWireError, toWireError } from '@baobab/core/engine/wire/messages.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { describe, expect, it } from 'vitest';
-import { describeFailure, LoadError } from './model-loader.ts';
+import { createMemoryBudget, type MemoryHolder } from './memory-budget.ts';
+import type { Model } from './model.ts';
+import { describeFailure, LoadError, reserve } from './model-loader.ts';
 import { EngineCrash } from './process/pending-calls.ts';
 
 const during = async (stage: 'weights' | 'memory' | 'start', cause: unknown) => {
   const error = await LoadError.during(stage, Promise.reject(cause)).catch((caught: unknown) => caught);
   return describeFailure('acme/tiny', error);
 };
+
+/** A model whose contexts take a megabyte each, and the rest of it ten. At least one context is needed. */
+async function reserveWithin(limitMb: number) {
+  const MB = 1024 * 1024;
+  const log: string[] = [];
+  let aside = 0;
+  const holder: MemoryHolder = {
+    slug: 'acme/tiny',
+    lastUsedAt: 0,
+    usedBytes: async () => 0,
+    setAside: (bytes) => {
+      aside = bytes / MB;
+    },
+    idle: () => false,
+    evict: async () => {},
+  };
+  const memory = createMemoryBudget(limitMb * MB, () => []);
+  const less = ({ layout, ...facts }: MemoryFacts): MemoryFacts | undefined => {
+    const parallelSequences = layout.parallelSequences - 1;
+    return parallelSequences === 0 ? undefined : { ...facts, layout: { ...layout, parallelSequences } };
+  };
+  const room = await reserve(
+    {
+      model: { entry: { slug: 'acme/tiny' }, version: { version: '2026-01-01' } } as Model,
+      memory,
+      videoMemory: () => memory,
+      estimateBytes: async ({ layout: { parallelSequences } }) => ({
+        totalBytes: (10 + parallelSequences) * MB,
+        contextBytes: parallelSequences * MB,
+      }),
+      estimateVideoBytes: async () => 0,
+      withLessContext: less,
+      logger: {
+        info: (_: object, text: string) => log.push(text),
+        warn: (_: object, text: string) => log.push(text),
+      } as unknown as Parameters<typeof reserve>[0]['logger'],
+    },
+    { holder, videoHolder: holder },
+    {
+      accelerator: PROCESSOR,
+      patience: new AbortController().signal,
+      directory: '/nowhere',
+      layout: { processes: 1, threads: 1, parallelSequences: 4, slots: 4 },
+      contextLength: 2048,
+    },
+  );
+  return { aside, sequences: room.layout.parallelSequences, log };
+}
+
+describe('the memory of a model', () => {
+  it('is set aside for all of its contexts, and told before it loads', async () => {
+    const { log, ...room } = await reserveWithin(20);
+    expect(room).toEqual({ aside: 14, sequences: 4 });
+    expect(log).toEqual([expect.stringContaining('memory of a model')]);
+  });
+
+  it('is set aside for fewer where it does not suffice, with a warning', async () => {
+    const { log, ...room } = await reserveWithin(12);
+    expect(room).toEqual({ aside: 12, sequences: 2 });
+    expect(log[1]).toContain('a part of the contexts only');
+  });
+
+  it('is refused where not even one fits', async () => {
+    await expect(reserveWithin(10)).rejects.toMatchObject({ code: 'model_unavailable' });
+  });
+});
 
 describe('why a model did not load', () => {
   it('is for operators what the weights store found, and for clients its short form', async () => {

@@ -25,8 +25,9 @@ export interface ModelLoaderDependencies {
   accelerator(): Promise<Accelerator>;
   layout(model: ModelShape): Promise<Layout>;
   contextLength(directory: string): number;
-  /** What the model will take, before it is loaded. */
-  estimateBytes(facts: MemoryFacts): Promise<number>;
+  /** The most that the model will take, before it is loaded. */
+  estimateBytes(facts: MemoryFacts): Promise<MemoryPlan>;
+  withLessContext(facts: MemoryFacts): MemoryFacts | undefined;
   /** The same for the memory of GPUs. */
   estimateVideoBytes(facts: MemoryFacts): Promise<number>;
   loadTimeoutMs: number;
@@ -42,6 +43,12 @@ export interface ModelLoaderDependencies {
   metrics: EngineMetrics;
 }
 
+export interface MemoryPlan {
+  totalBytes: number;
+  /** The part of it for contexts, which is taken when requests need it. */
+  contextBytes: number;
+}
+
 /** The part of a machine's shape that depends on the model. */
 export type ModelShape = Pick<MachineShape, 'accelerator' | 'contextLength' | 'directory'>;
 
@@ -49,6 +56,7 @@ export interface LoadedModel {
   set: ReplicaSet;
   layout: Layout;
   shape: ModelShape;
+  plan: MemoryPlan;
   device: ComputeDevice | undefined;
   engine: EngineModel;
   loadMs: number;
@@ -71,16 +79,19 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
   const startedAt = clock.now();
   const { directory } = await LoadError.during('weights', dependencies.weights.ensure(model, { signal }));
   const patience = AbortSignal.any([signal, AbortSignal.timeout(dependencies.loadTimeoutMs)]);
-  const contextLength = dependencies.contextLength(directory);
-  if (contextLength < model.entry.contextLength) {
+  const supported = dependencies.contextLength(directory);
+  if (supported < model.entry.contextLength) {
     const catalog = model.entry.contextLength;
-    logger.warn({ model: name, contextLength, catalog }, 'the catalog has a longer context than the weights');
+    logger.warn(
+      { model: name, contextLength: supported, catalog },
+      'the catalog has a longer context than the weights',
+    );
   }
   const accelerator = await dependencies.accelerator();
-  const layout = await dependencies.layout({ accelerator, contextLength, directory });
-  await LoadError.during(
+  const wanted = await dependencies.layout({ accelerator, contextLength: supported, directory });
+  const { plan, layout, contextLength } = await LoadError.during(
     'memory',
-    reserve(dependencies, options, { accelerator, layout, directory, contextLength, patience }),
+    reserve(dependencies, options, { accelerator, layout: wanted, directory, contextLength: supported, patience }),
   );
   signal.throwIfAborted();
   const { backend } = accelerator;
@@ -108,6 +119,7 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
   return {
     set,
     layout,
+    plan,
     shape: { accelerator, contextLength, directory },
     device,
     engine,
@@ -115,23 +127,48 @@ export async function loadModel(dependencies: ModelLoaderDependencies, options: 
   };
 }
 
-interface Room extends Omit<MemoryFacts, 'videoShare'> {
+export interface Room extends Omit<MemoryFacts, 'videoShare'> {
   accelerator: Accelerator;
   patience: AbortSignal;
 }
 
-/** Sets memory aside: on GPUs as much as there is, the rest of the model on this machine. */
-async function reserve(
-  { memory, videoMemory, estimateBytes, estimateVideoBytes }: ModelLoaderDependencies,
-  { holder, videoHolder }: LoadOptions,
+type RoomDependencies = Pick<
+  ModelLoaderDependencies,
+  'model' | 'memory' | 'videoMemory' | 'estimateBytes' | 'estimateVideoBytes' | 'withLessContext' | 'logger'
+>;
+
+/** Sets memory aside: on GPUs as much as there is, the rest of the model on this machine. Where that is too small, with less context. */
+export async function reserve(
+  { model, memory, videoMemory, estimateBytes, estimateVideoBytes, withLessContext, logger }: RoomDependencies,
+  { holder, videoHolder }: Pick<LoadOptions, 'holder' | 'videoHolder'>,
   { accelerator, patience, ...facts }: Room,
-): Promise<void> {
+): Promise<{ plan: MemoryPlan; layout: Layout; contextLength: number }> {
   let videoShare = 0;
   if (accelerator.memoryBytes > 0) {
     const videoBytes = await estimateVideoBytes({ ...facts, videoShare: 1 });
     if (videoBytes > 0) videoShare = (await videoMemory(accelerator).reserveUpTo(videoHolder, videoBytes)) / videoBytes;
   }
-  await memory.reserve(holder, await estimateBytes({ ...facts, videoShare }), patience);
+  let fitting: MemoryFacts = { ...facts, videoShare };
+  let plan = await estimateBytes(fitting);
+  const { totalBytes: neededBytes } = plan;
+  while (plan.totalBytes > memory.limitBytes) {
+    const less = withLessContext(fitting);
+    if (less === undefined) break;
+    fitting = less;
+    plan = await estimateBytes(fitting);
+  }
+  const { layout, contextLength } = fitting;
+  const { parallelSequences } = layout;
+  const planned = { model: modelName(model), contextLength, parallelSequences, ...plan };
+  logger.info(planned, 'memory of a model: all that it may take, and the part for contexts');
+  // If even that is not enough, the reservation says so.
+  if (plan.totalBytes <= memory.limitBytes && plan.totalBytes < neededBytes) {
+    const remedy = 'raise models.memory_budget_mb for more requests at once and longer contexts';
+    const { limitBytes: budgetBytes } = memory;
+    logger.warn({ ...planned, neededBytes, budgetBytes, remedy }, 'memory suffices for a part of the contexts only');
+  }
+  await memory.reserve(holder, plan.totalBytes, patience);
+  return { plan, layout, contextLength };
 }
 
 function loadSpecOf({ entry, version }: Model, layout: Layout, directory: string): Omit<LoadSpec, 'backend'> {

@@ -250,8 +250,9 @@ export class EngineRegistry {
   async #guardMemory(): Promise<void> {
     const { logger, metrics } = this.#dependencies;
     const budgetBytes = this.#budgetBytes;
-    const { usedBytes } = await this.#memory.trim();
-    const used = await Promise.all(this.#hosts().map(async (host) => ({ host, bytes: await host.usedBytes() })));
+    await this.#memory.trim();
+    const used = await Promise.all(this.#hosts().map(async (host) => ({ host, bytes: await host.residentBytes() })));
+    const usedBytes = used.reduce((sum, { bytes }) => sum + bytes, 0);
     for (const { host, bytes } of used) metrics.residentBytes(host.name, bytes);
     if (usedBytes <= budgetBytes * RUNAWAY) return;
     const largest = used.sort((a, b) => b.bytes - a.bytes)[0];
@@ -303,7 +304,11 @@ export class EngineRegistry {
           model.entry.contextLength,
           runtime.facts?.(engine, directory).contextLength ?? Number.POSITIVE_INFINITY,
         ),
-      estimateBytes: (facts) => runtime.memoryBytes(engine, facts),
+      estimateBytes: async (facts) => ({
+        totalBytes: Math.ceil(await runtime.memoryBytes(engine, facts)),
+        contextBytes: Math.ceil((await runtime.contextBytes?.(engine, facts)) ?? 0),
+      }),
+      withLessContext: (facts) => runtime.withLessContext?.(facts),
       estimateVideoBytes: async (facts) => (await runtime.videoBytes?.(engine, facts)) ?? 0,
       queueLength: settings.queueLength,
       queueTimeoutMs: settings.queueTimeoutSeconds * 1000,

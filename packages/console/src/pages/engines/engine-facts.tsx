@@ -73,6 +73,10 @@ export function EngineFacts({ engine }: { engine: Engine }) {
     !!engine.reason && [engine.status === 'unavailable' ? engines.reason : engines.lastProblem, engine.reason],
     !!engine.weights && [engines.columns.weights, <WeightsState key="weights" weights={engine.weights} />],
     isLoaded && [engines.columns.memory, bytes(engine.memory_bytes)],
+    engine.planned_bytes > 0 && [
+      engines.memoryAtMost,
+      engines.memoryPlan(bytes(engine.planned_bytes), bytes(engine.context_bytes)),
+    ],
     isLoaded && [engines.processes, `${engine.processes} (${engine.process_ids.join(', ')})`],
     isLoaded && [engines.loaded, engine.loaded_at === null ? '–' : ago(engine.loaded_at, now)],
     isLoaded && [engines.loadTime, engine.load_ms === null ? '–' : duration(engine.load_ms)],

@@ -132,6 +132,8 @@ export const engines = {
   loadedNow: 'Loaded models',
   servedOf: (count: string) => `of ${count} served here`,
   memoryHint: 'in engine processes',
+  memoryAtMost: 'Memory at most',
+  memoryPlan: (all: string, context: string) => `${all}, ${context} of it for contexts when requests need it`,
   running: 'Running',
   runningHint: 'requests now',
   queued: 'Queued',

@@ -9,6 +9,15 @@ export interface Addon {
   createSampler(): AddonSampler;
   /** In the form that the sampler takes. `biases`: added to the logits of tokens. */
   samplerConfig(options: SequenceEvaluateOptions, biases: TokenBiases): object;
+  /** Copies what the cache holds of a sequence. */
+  save(sequenceId: number): Promise<SavedSequence>;
+  /** Writes the first `length` tokens of a copy to a sequence that holds nothing. */
+  restore(saved: SavedSequence, sequenceId: number, length: number): Promise<void>;
+}
+
+/** Of a model whose sequences can be copied as a whole. */
+export interface SavedSequence {
+  dispose(): void;
 }
 
 export type TokenBiases = ReadonlyMap<number, number>;
@@ -37,6 +46,10 @@ export interface AddonContext {
   disposeSequence(sequenceId: number): void;
 }
 
+interface AddonCheckpoint extends SavedSequence {
+  init(context: AddonContext, sequenceId: number): Promise<void>;
+}
+
 /** Probabilities: token, probability, token, probability, … */
 export type TokenWithProbabilities = [token: Token | -1, probabilities: number[] | undefined];
 
@@ -57,7 +70,9 @@ const CONTEXT_METHODS = [
   'sampleToken',
   'removeTokenCellsFromSequence',
   'disposeSequence',
+  'restoreCheckpoint',
 ];
+const CHECKPOINT_METHODS = ['init', 'dispose'];
 const SAMPLER_METHODS = ['applyConfig', 'dispose'];
 
 /** The version whose inside is known. Another one may keep these objects elsewhere. */
@@ -66,7 +81,9 @@ export const LIBRARY_VERSION = '3.22.1';
 export function addonOf(context: LlamaContext, sequence: LlamaContextSequence | undefined): Addon {
   const { model } = context;
   const native = member(context, '_ctx');
-  const Sampler = member(member(model.llama, '_bindings'), 'AddonSampler');
+  const bindings = member(model.llama, '_bindings');
+  const Sampler = member(bindings, 'AddonSampler');
+  const Checkpoint = member(bindings, 'AddonContextSequenceCheckpoint');
   const nativeModel = member(model, '_model');
   const resolve = member(sequence, '_resolveSamplerConfig');
   const isKnown =
@@ -74,6 +91,8 @@ export function addonOf(context: LlamaContext, sequence: LlamaContextSequence | 
     typeof resolve === 'function' &&
     typeof Sampler === 'function' &&
     hasMethods(Sampler.prototype, SAMPLER_METHODS) &&
+    typeof Checkpoint === 'function' &&
+    hasMethods(Checkpoint.prototype, CHECKPOINT_METHODS) &&
     nativeModel !== undefined;
   if (!isKnown)
     throw new Error(`another node-llama-cpp than ${LIBRARY_VERSION} is installed: its native objects were not found`);
@@ -88,6 +107,16 @@ export function addonOf(context: LlamaContext, sequence: LlamaContextSequence | 
         tokenBiasValues: Float32Array.from(biases.values()),
       }),
     }),
+    async save(sequenceId) {
+      const checkpoint: AddonCheckpoint = Reflect.construct(Checkpoint, []);
+      await checkpoint.init(native as AddonContext, sequenceId);
+      return checkpoint;
+    },
+    async restore(saved, sequenceId, length) {
+      const restore = member(native, 'restoreCheckpoint') as (...of: unknown[]) => Promise<boolean>;
+      if (!(await restore.call(native, saved, length - 1, sequenceId)))
+        throw new Error('What a sequence held could not be written back');
+    },
   };
 }
 

@@ -42,11 +42,14 @@ export interface DecodeLoop {
 }
 
 export interface DecodeLoopOptions {
-  context: AddonContext;
+  /** It may be replaced while `makeRoom` runs. */
+  readonly context: AddonContext;
   batching: Pick<Batching, 'strategy'>;
   batchSize: number;
   /** Threads for a batch. */
   threads(steps: readonly Step[]): number;
+  /** Called before a batch. Its steps fail if it does. */
+  makeRoom?(steps: readonly Step[]): Promise<void> | undefined;
   /** What is added to a batch. */
   fill?(steps: readonly Step[]): readonly IdleRow[];
   now?(): number;
@@ -60,7 +63,7 @@ export interface DecodeLoopOptions {
  * computed with it where they fit. So a chunk of a long prompt is the most that another account waits for, however many prompts there are.
  */
 export function createDecodeLoop(options: DecodeLoopOptions): DecodeLoop {
-  const { context, batching, batchSize, threads, fill = () => [], now = () => performance.now() } = options;
+  const { batching, batchSize, threads, makeRoom, fill = () => [], now = () => performance.now() } = options;
   /** Oldest first. */
   const queue: Step[] = [];
   const accounts = new Share('work').members;
@@ -70,6 +73,7 @@ export function createDecodeLoop(options: DecodeLoopOptions): DecodeLoop {
   let closed = false;
 
   function start(steps: readonly Step[], idle: readonly IdleRow[]): { logits: Uint32Array[]; decoded: Promise<void> } {
+    const { context } = options;
     context.initBatch(steps.reduce((sum, step) => sum + step.tokens.length, idle.length));
     const logits = new Map<Step, Uint32Array>();
     for (const row of inOrder(steps, idle)) {
@@ -89,13 +93,16 @@ export function createDecodeLoop(options: DecodeLoopOptions): DecodeLoop {
   async function compute(steps: readonly Step[]): Promise<void> {
     let logits: Uint32Array[];
     try {
+      const growth = makeRoom?.(steps);
+      if (growth !== undefined) await growth;
       const began = now();
       const idle = fill(steps);
       const batch = start(steps, idle);
       logits = batch.logits;
       release(held);
       await batch.decoded.finally(() => {
-        for (const { sequenceId, position } of idle) context.removeTokenCellsFromSequence(sequenceId, position, -1);
+        for (const { sequenceId, position } of idle)
+          options.context.removeTokenCellsFromSequence(sequenceId, position, -1);
         count(steps, now() - began);
       });
     } catch (error) {

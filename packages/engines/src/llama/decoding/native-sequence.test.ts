@@ -38,39 +38,52 @@ afterAll(async () => {
 type Way = 'library' | 'native';
 const WAYS: readonly Way[] = ['library', 'native'];
 
-async function open(way: Way, count = 1, { find, idleRows }: Pick<ContextSequencesOptions, 'find' | 'idleRows'> = {}) {
+type Opening = Partial<
+  Pick<ContextSequencesOptions, 'find' | 'idleRows' | 'open' | 'startLength' | 'maxLength'> & { forwardOnly: boolean }
+>;
+
+async function open(way: Way, count = 1, { idleRows = 'none', forwardOnly = false, ...given }: Opening = {}) {
   const batching = createBatching({ lonePromptTokens: BATCH_SIZE, sharedPromptTokens: BATCH_SIZE });
-  const context = await model.createContext({
-    contextSize: CONTEXT_SIZE,
-    sequences: count + (idleRows === 'shape' ? 1 : 0),
-    batchSize: BATCH_SIZE,
-    threads: 1,
-    batching: {
-      itemPrioritizationStrategy: batching.strategy,
-      dispatchSchedule: (dispatch) => queueMicrotask(dispatch),
-    },
-  });
+  const lengths: number[] = [];
+  const openContext = async (contextSize: number) => {
+    lengths.push(contextSize);
+    const context = await model.createContext({
+      contextSize,
+      sequences: count + (idleRows === 'shape' ? 1 : 0),
+      batchSize: BATCH_SIZE,
+      threads: 1,
+      batching: {
+        itemPrioritizationStrategy: batching.strategy,
+        dispatchSchedule: (dispatch) => queueMicrotask(dispatch),
+      },
+    });
+    if (!forwardOnly) return context;
+    const sequence = Object.defineProperty(context.getSequence(), 'needsCheckpoints', { value: true });
+    return Object.assign(context, { getSequence: () => sequence });
+  };
+  const ofLibrary = async () => {
+    const context = await openContext(CONTEXT_SIZE);
+    const sequences = Array.from({ length: count }, (_, id) => librarySequence(context.getSequence(), id));
+    return { sequences, close: () => context.dispose() };
+  };
   const { sequences, close } =
     way === 'library'
-      ? {
-          sequences: Array.from({ length: count }, (_, id) => librarySequence(context.getSequence(), id)),
-          async close() {},
-        }
+      ? await ofLibrary()
       : await createSequences({
-          context,
+          open: openContext,
+          startLength: CONTEXT_SIZE,
+          maxLength: CONTEXT_SIZE,
           batching,
           threads: () => 1,
-          ...(find && { find }),
-          ...(idleRows && { idleRows }),
+          idleRows,
+          ...given,
         });
   return {
     sequences: sequences as readonly [Sequence, ...Sequence[]],
     batching,
+    lengths,
     close,
-    async [Symbol.asyncDispose]() {
-      await close();
-      await context.dispose();
-    },
+    [Symbol.asyncDispose]: close,
   };
 }
 
@@ -129,6 +142,9 @@ const failingAfterDecode = (context: AddonContext, failing: () => boolean): Addo
   removeTokenCellsFromSequence: (...cells) => context.removeTokenCellsFromSequence(...cells),
   disposeSequence: (id) => context.disposeSequence(id),
 });
+/** The model never ends its answer. */
+const ENDLESS = new Map([[2, -100]]);
+const LONG = { startLength: CONTEXT_SIZE, maxLength: 4 * CONTEXT_SIZE };
 
 /** The same on both ways. */
 async function both<T>(work: (opened: Awaited<ReturnType<typeof open>>) => Promise<T>, count = 1): Promise<[T, T]> {
@@ -386,6 +402,73 @@ describe('sequences past the public interface of node-llama-cpp', () => {
     expect(await measureSteadiness(opened.sequences)).toBe('alone');
   });
 
+  it.each([
+    ['alone in their batches', () => ALONE],
+    ['beside others', steadyBy],
+  ] as const)('write the same bits when the context grows under them: %s', async (_, priority) => {
+    const seeded = (sequence: Sequence) =>
+      write(sequence, {
+        request: { temperature: 1, seed: 11, logitBias: ENDLESS },
+        count: 500,
+        probabilities: true,
+        priority: priority(sequence.id),
+      });
+    await using whole = await open('native', 3, { ...LONG, startLength: LONG.maxLength });
+    const expected = await seeded(whole.sequences[1] as Sequence);
+    expect(whole.lengths).toEqual([LONG.maxLength]);
+
+    await using growing = await open('native', 3, LONG);
+    const [first, second, third] = growing.sequences as readonly [Sequence, Sequence, Sequence];
+    await third.read(PROMPT, ALONE);
+    const request = { temperature: 1, logitBias: ENDLESS };
+    const neighbour = write(first, { request, count: 400, priority: sharedBy(first.id) });
+    expect(await seeded(second)).toEqual(expected);
+    expect(await neighbour).toHaveLength(400);
+    expect(growing.lengths).toEqual([CONTEXT_SIZE, 2 * CONTEXT_SIZE, 4 * CONTEXT_SIZE]);
+    // What idle sequences hold is kept too.
+    await whole.sequences[2]?.read(PROMPT, ALONE);
+    const more = { tokens: [9 as Token], probabilities: true };
+    expect(await write(third, more)).toEqual(await write(whole.sequences[2] as Sequence, more));
+  });
+
+  it('make room once for a text whose length is known', async () => {
+    await using opened = await open('native', 1, LONG);
+    const [sequence] = opened.sequences;
+    sequence.expectedTokens = 3 * CONTEXT_SIZE;
+    expect(await write(sequence, { count: 2 })).toHaveLength(2);
+    expect(opened.lengths).toEqual([CONTEXT_SIZE, 3 * CONTEXT_SIZE]);
+  });
+
+  it('compute again what the library cannot copy', async () => {
+    const run: Run = { request: { temperature: 0, logitBias: ENDLESS }, count: 300 };
+    await using whole = await open('native', 1, { ...LONG, startLength: LONG.maxLength });
+    await using growing = await open('native', 1, { ...LONG, forwardOnly: true });
+    expect(await write(growing.sequences[0], run)).toEqual(await write(whole.sequences[0], run));
+    expect(growing.lengths).toEqual([CONTEXT_SIZE, 2 * CONTEXT_SIZE]);
+  });
+
+  it('fail what there is no memory for, and keep what they hold', async () => {
+    let refused = 0;
+    const contexts: Opening['open'] = async (contextSize) => {
+      if (contextSize > CONTEXT_SIZE) {
+        refused += 1;
+        throw new Error('no memory');
+      }
+      return model.createContext({ contextSize, sequences: 2, batchSize: BATCH_SIZE, threads: 1 });
+    };
+    await using opened = await open('native', 2, { ...LONG, open: contexts });
+    const [first, second] = opened.sequences as readonly [Sequence, Sequence];
+    await first.read(PROMPT, ALONE);
+    const long = Array.from({ length: CONTEXT_SIZE + 1 }, () => 5 as Token);
+    await expect(second.read(long, ALONE)).rejects.toThrow('no memory for a longer context');
+    expect(refused).toBe(1);
+    expect(first.tokens).toEqual(PROMPT);
+    const more = { tokens: [9 as Token], probabilities: true };
+    await second.truncate(0);
+    await second.read(PROMPT, ALONE);
+    expect(await write(first, more)).toEqual(await write(second, more));
+  });
+
   it('begin nothing after the model is unloaded', async () => {
     let samplers = 0;
     await using opened = await open('native', 1, {
@@ -408,8 +491,8 @@ describe('sequences past the public interface of node-llama-cpp', () => {
 
   it('end with an error when the model is unloaded', async () => {
     await using opened = await open('native');
-    const writing = write(opened.sequences[0], { count: 200 });
+    const ended = expect(write(opened.sequences[0], { count: 200 })).rejects.toThrow('unloaded');
     await opened.close();
-    await expect(writing).rejects.toThrow('unloaded');
+    await ended;
   });
 });

@@ -1,25 +1,19 @@
 import type { Sharing } from '@baobab/core/runtime/work.ts';
-import type {
-  EvaluationPriority,
-  LlamaContext,
-  LlamaContextSequence,
-  LlamaGrammarEvaluationState,
-  Token,
-} from 'node-llama-cpp';
-import { type Addon, type AddonSampler, addonOf, type TokenBiases, type TokenWithProbabilities } from './addon.ts';
+import type { EvaluationPriority, LlamaGrammarEvaluationState, Token } from 'node-llama-cpp';
+import type { Addon, AddonSampler, TokenBiases, TokenWithProbabilities } from './addon.ts';
 import { ALONE, type Batching, isSteadyStep } from './batching.ts';
 import { createDecodeLoop, type DecodeLoop, type IdleRow, type Step } from './decode-loop.ts';
+import { GrowingContext, type GrowingContextOptions } from './growing-context.ts';
 import type { EvaluatedToken, GenerateOptions, ScoreOptions, Sequence, TokenScore, TokenSteps } from './sequence.ts';
 
 export interface ContextSequences {
   /** Without the one that the shape of batches takes. */
   sequences: readonly Sequence[];
-  /** Waits for what is being computed, so that the context can be disposed of. */
+  /** Waits for what is being computed, and disposes of the context. */
   close(): Promise<void>;
 }
 
-export interface ContextSequencesOptions {
-  context: LlamaContext;
+export interface ContextSequencesOptions extends GrowingContextOptions {
   batching: Batching;
   /** Threads for a batch. */
   threads(steps: readonly Step[]): number;
@@ -30,25 +24,28 @@ export interface ContextSequencesOptions {
    *   as long as any, because kernels are chosen by the longest context in a batch too.
    */
   idleRows?: 'none' | 'gaps' | 'shape';
-  /** Finds the native objects of the library. */
-  find?: typeof addonOf;
 }
 
 /** All sequences of a context that nothing else uses. */
-export async function createSequences({
-  context,
-  batching,
-  threads,
-  idleRows = 'none',
-  find = addonOf,
-}: ContextSequencesOptions): Promise<ContextSequences> {
-  const own = Array.from({ length: context.totalSequences }, () => context.getSequence());
-  const addon = find(context, own[0]);
+export async function createSequences(options: ContextSequencesOptions): Promise<ContextSequences> {
+  const { batching, threads, idleRows = 'none' } = options;
+  const context = await GrowingContext.open(options);
+  const { addon } = context;
   const loop: DecodeLoop = createDecodeLoop({
-    context: addon.context,
+    get context() {
+      return addon.context;
+    },
     batching,
     batchSize: context.batchSize,
     threads,
+    makeRoom(steps) {
+      const ends = steps.map(({ sequenceId, position, tokens }) =>
+        Math.max(position + tokens.length, sequences[sequenceId]?.expectedTokens ?? 0),
+      );
+      const length = Math.min(Math.max(...ends), context.maxLength);
+      if (length <= context.length) return undefined;
+      return context.grow(length, sequences, (sequence) => computeAgain(addon, context.batchSize, sequence));
+    },
     fill(steps) {
       if (idleRows === 'none' || steps[0]?.tokens.length !== 1) return [];
       const used = steps.map(({ sequenceId }) => sequenceId);
@@ -57,18 +54,31 @@ export async function createSequences({
       return sequences.slice(from, to).flatMap((sequence) => (used.includes(sequence.id) ? [] : sequence.idleRow()));
     },
   });
-  const sequences = own.map((sequence, id) => new NativeSequence({ context, sequence, id, addon, loop }));
-  if (idleRows !== 'shape') return { sequences, close: () => loop.close() };
-  await sequences.at(-1)?.lengthen(context.contextSize);
-  return { sequences: sequences.slice(0, -1), close: () => loop.close() };
+  const sequences = Array.from({ length: context.sequences }, (_, id) => new NativeSequence({ context, id, loop }));
+  const close = async () => {
+    await loop.close();
+    await context.dispose();
+  };
+  if (idleRows !== 'shape') return { sequences, close };
+  await sequences.at(-1)?.lengthen(context.length);
+  return { sequences: sequences.slice(0, -1), close };
 }
 
+/** Between batches, so past the loop. */
+async function computeAgain({ context }: Addon, batchSize: number, { id, tokens }: Sequence): Promise<void> {
+  for (let position = 0; position < tokens.length; position += batchSize) {
+    const piece = Uint32Array.from(tokens.slice(position, position + batchSize));
+    context.initBatch(piece.length);
+    context.addToBatch(id, position, piece, NO_OUTPUTS);
+    await context.decodeBatch();
+  }
+}
+
+const NO_OUTPUTS = new Uint32Array();
+
 interface NativeSequenceOptions {
-  context: LlamaContext;
-  /** The library's own. It keeps the number in use. */
-  sequence: LlamaContextSequence;
+  context: GrowingContext;
   id: number;
-  addon: Addon;
   loop: DecodeLoop;
 }
 
@@ -85,21 +95,20 @@ class NativeSequence implements Sequence {
   readonly addon: Addon;
   readonly loop: DecodeLoop;
   caller: Sharing = UNKNOWN;
-  readonly #context: LlamaContext;
-  readonly #sequence: LlamaContextSequence;
+  expectedTokens = 0;
+  readonly #context: GrowingContext;
   /** The cache may hold more than `tokens`: llama.cpp keeps what it has computed of a batch that fails. */
   #isTorn = false;
 
-  constructor({ context, sequence, id, addon, loop }: NativeSequenceOptions) {
+  constructor({ context, id, loop }: NativeSequenceOptions) {
     this.id = id;
-    this.addon = addon;
+    this.addon = context.addon;
     this.loop = loop;
     this.#context = context;
-    this.#sequence = sequence;
   }
 
   get isForwardOnly(): boolean {
-    return this.#sequence.needsCheckpoints;
+    return this.#context.isForwardOnly;
   }
 
   async truncate(length: number): Promise<void> {
@@ -116,7 +125,7 @@ class NativeSequence implements Sequence {
   /** The row after its tokens, if there is room for it and it can be forgotten. */
   idleRow(): IdleRow[] {
     const position = this.tokens.length;
-    if (this.isForwardOnly || position === this.#context.contextSize) return [];
+    if (this.isForwardOnly || position >= this.#context.length) return [];
     if (this.#isTorn) this.addon.context.removeTokenCellsFromSequence(this.id, position, TO_THE_END);
     return [{ sequenceId: this.id, position }];
   }
@@ -135,7 +144,6 @@ class NativeSequence implements Sequence {
 
   async score(tokens: readonly Token[], { priority, following, top }: ScoreOptions): Promise<TokenScore[]> {
     this.loop.ensureOpen();
-    const { context } = this.addon;
     const sampler = this.addon.createSampler();
     sampler.applyConfig(this.addon.samplerConfig({ temperature: 0 }, NO_BIASES));
     const scores: TokenScore[] = [];
@@ -146,7 +154,7 @@ class NativeSequence implements Sequence {
             for (const [at, token] of following.entries()) {
               // The likeliest one is chosen, so more of them need all to be sorted, which takes longer.
               const report = [[token], false, false, true, top > 1 ? top : 0] as const;
-              const [, , , pairs, total] = await context.sampleToken(
+              const [, , , pairs, total] = await this.addon.context.sampleToken(
                 logits[at] ?? 0,
                 sampler,
                 false,
@@ -176,7 +184,7 @@ class NativeSequence implements Sequence {
   }
 
   isEnd(token: Token): boolean {
-    return this.#context.model.isEogToken(token);
+    return this.#context.isEnd(token);
   }
 
   /** What fits into a batch. */
@@ -210,7 +218,7 @@ class NativeSequence implements Sequence {
         failed(error);
       },
     };
-    if (step.position + tokens.length > this.#context.contextSize) {
+    if (step.position + tokens.length > this.#context.maxLength) {
       queueMicrotask(() => failed(new Error('The context is full')));
     } else {
       this.loop.add(step);

@@ -12,6 +12,8 @@ export interface Sequence {
   readonly isForwardOnly: boolean;
   /** Whose text it is: accounts share the model. */
   caller?: Sharing;
+  /** How many tokens it will have at least. Room for all of them is made at once. */
+  expectedTokens?: number;
   /** Forgets all tokens from this one on, and what a step that failed may have left. */
   truncate(length: number): Promise<void>;
   /** Adds tokens without choosing one after them. */

@@ -1,11 +1,13 @@
 import { text, unsigned32, unsigned64 } from '../gguf-encoding.ts';
 
-type Value = string | number | readonly string[];
+type Value = string | number | readonly string[] | readonly number[];
 
 function encoded(value: Value): Buffer {
   if (typeof value === 'string') return Buffer.concat([unsigned32(8), text(value)]);
   if (typeof value === 'object') {
-    return Buffer.concat([unsigned32(9), unsigned32(8), unsigned64(value.length), ...value.map(text)]);
+    const items = value.map((item) => (typeof item === 'string' ? text(item) : unsigned32(item)));
+    const type = typeof value[0] === 'number' ? 4 : 8;
+    return Buffer.concat([unsigned32(9), unsigned32(type), unsigned64(value.length), ...items]);
   }
   if (Number.isInteger(value)) return Buffer.concat([unsigned32(4), unsigned32(value)]);
   const float = Buffer.alloc(4);

@@ -87,6 +87,8 @@ async function showLoaded(context: CommandContext, asJson: boolean): Promise<voi
     report.status,
     report.processIds.join(','),
     report.memoryBytes === 0 ? '-' : formatBytes(report.memoryBytes),
+    report.plannedBytes === 0 ? '-' : formatBytes(report.plannedBytes),
+    report.contextBytes === 0 ? '-' : formatBytes(report.contextBytes),
     describeDevice(report.device),
     report.loadedAt === null ? '-' : formatDuration((Date.now() - report.loadedAt) / 1000),
     report.loadMs === null ? '-' : `${(report.loadMs / 1000).toFixed(1)} s`,
@@ -95,7 +97,13 @@ async function showLoaded(context: CommandContext, asJson: boolean): Promise<voi
     report.reason ?? '',
   ]);
   print(
-    table(['MODEL', 'STATUS', 'PIDS', 'MEMORY', 'RUNS ON', 'LOADED FOR', 'LOAD TIME', 'RUNNING', 'WAITING', ''], rows),
+    table(
+      [
+        ...['MODEL', 'STATUS', 'PIDS', 'MEMORY', 'AT MOST', 'OF IT CONTEXT', 'RUNS ON', 'LOADED FOR', 'LOAD TIME'],
+        ...['RUNNING', 'WAITING', ''],
+      ],
+      rows,
+    ),
   );
   const upstreams = reports.flatMap(({ model, upstreams }) =>
     upstreams.map(({ address, kind, region, healthy, breaker, inFlight, maxConcurrency, problem }) => [

@@ -13,6 +13,8 @@ export const engineToWire = (report: OperatedEngine): Static<typeof EngineShape>
   process_ids: [...report.processIds],
   processes: report.processIds.length,
   memory_bytes: report.memoryBytes,
+  planned_bytes: report.plannedBytes,
+  context_bytes: report.contextBytes,
   device: report.device && {
     backend: report.device.backend,
     names: [...report.device.names],

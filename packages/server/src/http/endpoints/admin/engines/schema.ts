@@ -33,6 +33,10 @@ export const EngineShape = Type.Object({
   process_ids: Type.Array(Type.Integer()),
   processes: Type.Integer({ description: 'Engine processes that run' }),
   memory_bytes: Type.Integer(),
+  planned_bytes: Type.Integer({ description: 'The most that `memory_bytes` may become; 0 when it is not loaded' }),
+  context_bytes: Type.Integer({
+    description: 'The part of `planned_bytes` for the contexts of requests, which is taken when they need it',
+  }),
   device: Type.Union(
     [
       Type.Object({
