@@ -108,6 +108,27 @@ describe('transcriptions', () => {
     await expect(nothing).rejects.toMatchObject({ status: 400, code: 'missing_parameter', param: 'file' });
   });
 
+  it('are translations into English on request', async () => {
+    const spanish = () => ({ model: MODEL, file: clip('reunion.ogg') });
+    const { text } = await client.audio.translations.create(spanish());
+    expect(text.toLowerCase()).toContain('thank you');
+    // The client's own types confuse the formats of translations.
+    const verbose = (await client.audio.translations.create({
+      ...spanish(),
+      response_format: 'verbose_json',
+    })) as OpenAI.Audio.TranslationVerbose;
+    expect(verbose).toMatchObject({ task: 'translate', language: 'english', text });
+    expect(
+      verbose.segments
+        ?.map((segment) => segment.text)
+        .join('')
+        .trim(),
+    ).toBe(text);
+    expect(await client.audio.translations.create({ ...spanish(), response_format: 'vtt' })).toMatch(/^WEBVTT/);
+    const asked = client.post('/audio/translations', { body: { model: MODEL, file_id: 'file_1', language: 'es' } });
+    await expect(asked).rejects.toMatchObject({ status: 422, param: 'language' });
+  });
+
   it('are billed by the second in the usage report', async () => {
     const report = await client.get<{ buckets: { model: string; audio_seconds: number; cost_usd: number }[] }>(
       '/usage',

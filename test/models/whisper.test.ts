@@ -109,6 +109,12 @@ describe('whisper', () => {
     expect(textOf(result)).toBe('Buenos días a todos. Muchas gracias por venir a la reunión de hoy.');
   });
 
+  it('translates Spanish into English', async () => {
+    const result = await transcribe({ samples: await samplesOf('reunion.ogg'), task: 'translate' });
+    expect(result.language).toBe('es');
+    expect(textOf(result).toLowerCase()).toContain('thank you very much for coming to the meeting');
+  });
+
   it('takes the language that is given', async () => {
     const result = await transcribeFast({ samples: await samplesOf('meeting.ogg'), language: 'en' });
     expect(result.language).toBe('en');

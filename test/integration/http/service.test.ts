@@ -63,6 +63,9 @@ describe('routes without a key', () => {
     expect(Object.keys(form('/v1/audio/transcriptions').properties)).toEqual(
       expect.arrayContaining(['file', 'file_id', 'model', 'language', 'timestamp_granularities[]', 'stream']),
     );
+    expect(Object.keys(form('/v1/audio/translations').properties).sort()).toEqual(
+      ['file', 'file_id', 'model', 'prompt', 'response_format', 'temperature'].sort(),
+    );
     expect(paths['/v1/audio/transcriptions'].post.requestBody.content['application/json']).toBeDefined();
     const names = (operation: Operation) => operation.parameters?.map(({ name }) => name) ?? [];
     expect(names(paths['/v1/embeddings'].post)).toEqual(['account', 'Idempotency-Key', 'X-Service-Region']);
@@ -238,6 +241,7 @@ describe('random input', () => {
     '/v1/rerank',
     '/v2/rerank',
     '/v1/audio/transcriptions',
+    '/v1/audio/translations',
     '/v1/admin/accounts',
     '/v1/admin/keys',
     '/v1/admin/accounts/none',

@@ -137,6 +137,17 @@ const BODIES: Partial<Record<Operation, Record<string, { path: string; body: () 
       },
     },
   },
+  'translations.create': {
+    'a recording': {
+      path: '/v1/audio/translations',
+      body() {
+        const form = new FormData();
+        form.set('model', AUDIO);
+        form.set('file', new Blob([new Uint8Array(900_000)]), 'a.wav');
+        return form;
+      },
+    },
+  },
 };
 
 /** Of the inference scopes, these run no model or cost nothing. */

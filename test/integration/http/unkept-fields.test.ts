@@ -11,7 +11,9 @@ import {
 import { RerankRequest, UNKEPT_IN_RERANK } from '../../../packages/server/src/http/endpoints/rerank/schema.ts';
 import {
   TranscriptionRequest,
+  TranslationRequest,
   UNKEPT_IN_TRANSCRIPTIONS,
+  UNKEPT_IN_TRANSLATIONS,
 } from '../../../packages/server/src/http/endpoints/transcriptions/schema.ts';
 import { UNKEPT_IN_GENERATION } from '../../../packages/server/src/http/generation/request.ts';
 import { startFakeUpstream } from '../../fixtures/fake-upstream.ts';
@@ -62,6 +64,12 @@ const ENDPOINTS: readonly Endpoint[] = [
     unkept: UNKEPT_IN_TRANSCRIPTIONS,
     schemas: [TranscriptionRequest],
     send: (bed, fields) => bed.fetch('/v1/audio/transcriptions', { method: 'POST', body: form(fields) }),
+  },
+  {
+    name: 'translations',
+    unkept: UNKEPT_IN_TRANSLATIONS,
+    schemas: [TranslationRequest],
+    send: (bed, fields) => bed.fetch('/v1/audio/translations', { method: 'POST', body: form(fields) }),
   },
 ];
 

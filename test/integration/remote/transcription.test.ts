@@ -50,6 +50,22 @@ describe('a transcription', () => {
     expect(file instanceof File && file.size).toBe(44 + 64_000);
   });
 
+  it('is a translation on request, where the server has a route for it', async () => {
+    await transcribe({ text: 'Hello.' }, { task: 'translate', language: 'sw' });
+    const [request] = bench.upstreams[0]?.requests ?? [];
+    expect(request?.path).toBe('/v1/audio/translations');
+    const form = await new Response(request?.body as Buffer, {
+      headers: { 'content-type': String(request?.headers['content-type']) },
+    }).formData();
+    expect([...form.keys()].sort()).toEqual(['file', 'model', 'response_format']);
+    await bench.close();
+    await expect(transcribe({ text: '' }, { task: 'translate' }, 'llama-server')).rejects.toMatchObject({
+      status: 422,
+      code: 'unsupported_parameter',
+      param: 'model',
+    });
+  });
+
   it('returns segments, words in their segments, and the language code', async () => {
     const result = await transcribe(
       {

@@ -25,6 +25,7 @@ export const OPERATIONS = {
   'embeddings.create': 'embeddings',
   'rerank.create': 'rerank',
   'transcriptions.create': 'audio',
+  'translations.create': 'audio',
   'tokens.encode': null,
   'tokens.decode': null,
 
@@ -117,6 +118,7 @@ export const MODEL_ENDPOINTS = {
   '/v1/responses/compact': 'responses.compact',
   '/v2/rerank': 'rerank.create',
   '/v1/audio/transcriptions': 'transcriptions.create',
+  '/v1/audio/translations': 'translations.create',
 } as const satisfies Record<string, Operation>;
 
 /** Scopes of what an account stores and runs. */

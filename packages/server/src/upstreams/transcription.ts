@@ -7,6 +7,7 @@ import type {
   TranscriptionRequest,
   TranscriptionResult,
 } from '@baobab/core/engine/engine.ts';
+import { errors } from '@baobab/core/errors/errors.ts';
 import type { Dialect, UpstreamRequest } from './dialects/dialect.ts';
 import { cannotKeep } from './failure/failure.ts';
 import type { Route } from './routing/router.ts';
@@ -45,6 +46,12 @@ function transcriptionRequest(
   // At temperature 0 and without words, nothing is lost.
   const unkept = dialect.unkeptInTranscription.find((name) => request[name]);
   if (unkept !== undefined) throw cannotKeep([unkept]);
+  if (request.task === 'translate' && !dialect.translatesAudio) {
+    throw errors.unsupportedParameter(
+      ['model'],
+      'The server that runs this model cannot translate audio. Transcribe it, or use another model.',
+    );
+  }
   return {
     base: 'api',
     route: request.task === 'translate' ? '/audio/translations' : '/audio/transcriptions',
@@ -57,9 +64,10 @@ function fields(request: TranscriptionRequest, model: string, { transcriptionFor
     ['model', model],
     ['response_format', transcriptionFormat],
   ];
-  if (transcriptionFormat === 'verbose_json') list.push(['timestamp_granularities[]', 'segment']);
+  const translates = request.task === 'translate';
+  if (transcriptionFormat === 'verbose_json' && !translates) list.push(['timestamp_granularities[]', 'segment']);
   if (request.wordTimestamps === true) list.push(['timestamp_granularities[]', 'word']);
-  if (request.language !== undefined && request.task !== 'translate') list.push(['language', request.language]);
+  if (request.language !== undefined && !translates) list.push(['language', request.language]);
   if (request.prompt) list.push(['prompt', request.prompt]);
   if (request.temperature !== undefined) list.push(['temperature', String(request.temperature)]);
   return list;

@@ -26,6 +26,7 @@ interface ModelConfig {
 interface GenerationConfig {
   suppress_tokens?: readonly number[] | null;
   alignment_heads?: readonly AlignmentHead[] | null;
+  is_multilingual?: boolean | null;
 }
 
 /** Whisper as exported by Optimum: an encoder and a merged decoder with key-value cache. */
@@ -57,7 +58,15 @@ export async function load(spec: LoadSpec<OnnxOptions>): Promise<EngineModel> {
   const heads = generation.alignment_heads ?? upperHalf(config);
 
   const read = createReader({ batches, vocabulary, contextSize });
-  const transcriber = new Transcriber({ network, vocabulary, heads, batches, logMel, read });
+  const transcriber = new Transcriber({
+    network,
+    vocabulary,
+    heads,
+    batches,
+    logMel,
+    read,
+    translates: generation.is_multilingual ?? true,
+  });
 
   return {
     countTokens: async (text) => vocabulary.encode(text).length,

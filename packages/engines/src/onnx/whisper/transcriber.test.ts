@@ -1,5 +1,6 @@
+import { callContext } from '@baobab/core/engine/testing/call-context.ts';
 import { describe, expect, it } from 'vitest';
-import { splitTokens } from './transcriber.ts';
+import { splitTokens, Transcriber } from './transcriber.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 const TIME = 100;
@@ -30,5 +31,16 @@ describe('splitTokens', () => {
       closed: [{ startSeconds: 0, endSeconds: 5, tokens: [1] }],
       open: undefined,
     });
+  });
+});
+
+it('does not translate with a model that only knows English', async () => {
+  const dependencies = { translates: false } as ConstructorParameters<typeof Transcriber>[0];
+  const request = { samples: new Float32Array(16_000), task: 'translate' as const };
+  await expect(new Transcriber(dependencies).transcribe(request, callContext())).rejects.toMatchObject({
+    status: 422,
+    code: 'unsupported_parameter',
+    param: 'model',
+    message: expect.stringContaining('only knows English'),
   });
 });

@@ -27,6 +27,8 @@ interface TranscriberDependencies {
   batches: Pick<WindowBatches, 'encode'>;
   logMel: LogMel;
   read: Reader;
+  /** Those that only know English do not. */
+  translates: boolean;
 }
 
 interface WindowPlace {
@@ -45,8 +47,14 @@ export class Transcriber {
   }
 
   async transcribe(request: TranscriptionRequest, { signal }: CallContext): Promise<TranscriptionResult> {
-    const { vocabulary, batches, logMel, read } = this.#dependencies;
+    const { vocabulary, batches, logMel, read, translates } = this.#dependencies;
     const { samples } = request;
+    if (request.task === 'translate' && !translates) {
+      throw errors.unsupportedParameter(
+        ['model'],
+        'This model only knows English, so it cannot translate. Use one that knows more languages, such as openai/whisper-base.',
+      );
+    }
     if (request.language !== undefined && !vocabulary.languages.has(request.language)) {
       throw errors.unsupportedParameter(
         ['language'],

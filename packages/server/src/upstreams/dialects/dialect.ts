@@ -173,6 +173,8 @@ export interface Dialect {
   readonly transcriptionFormat: 'verbose_json' | 'json';
   /** Parts of a transcription that it would ignore: a request with one is refused. */
   readonly unkeptInTranscription: readonly ('temperature' | 'wordTimestamps')[];
+  /** It has a route that translates audio into English. */
+  readonly translatesAudio: boolean;
 
   /** Counts the tokens of each text, special tokens included. Resolves with undefined if the answer is not a count. */
   readonly countTexts:

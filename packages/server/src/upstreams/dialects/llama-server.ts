@@ -83,6 +83,7 @@ export const llamaServer: Dialect = {
   givesRawScores: true,
   transcriptionFormat: 'json',
   unkeptInTranscription: ['wordTimestamps'],
+  translatesAudio: false,
   tokenizer,
   async countTexts(texts, model, ask) {
     const counts: number[] = [];

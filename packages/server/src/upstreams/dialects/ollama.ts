@@ -34,6 +34,7 @@ export const ollama: Dialect = {
   },
   /** It always transcribes at temperature 0, and tells one segment. */
   unkeptInTranscription: ['temperature', 'wordTimestamps'],
+  translatesAudio: false,
 };
 
 /** Its context, unless `num_ctx` of the model or OLLAMA_CONTEXT_LENGTH says otherwise. It silently cuts longer prompts. */

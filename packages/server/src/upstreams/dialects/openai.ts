@@ -63,6 +63,7 @@ export const openai: Dialect = {
   givesRawScores: false,
   transcriptionFormat: 'verbose_json',
   unkeptInTranscription: [],
+  translatesAudio: true,
   countTexts: undefined,
   tokenizer: undefined,
   countChat: undefined,

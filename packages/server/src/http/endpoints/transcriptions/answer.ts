@@ -64,10 +64,13 @@ export const durationUsage = (done: BilledTranscription) => ({
   seconds: done.billedSeconds,
 });
 
-function verbose(done: BilledTranscription, granularities: readonly string[]) {
+type Task = 'transcribe' | 'translate';
+
+function verbose(done: BilledTranscription, granularities: readonly string[], task: Task) {
   return {
-    task: 'transcribe',
-    language: languageName(done.language),
+    task,
+    // That of the text.
+    language: task === 'translate' ? 'english' : languageName(done.language),
     duration: Math.round(done.durationSeconds * 1000) / 1000,
     text: done.text,
     ...(granularities.includes('segment') || granularities.length === 0
@@ -105,7 +108,11 @@ export interface TranscriptAnswer {
   body: string;
 }
 
-export function transcriptAnswer(done: BilledTranscription, request: TranscriptionBody): TranscriptAnswer {
+export function transcriptAnswer(
+  done: BilledTranscription,
+  request: TranscriptionBody,
+  task: Task = 'transcribe',
+): TranscriptAnswer {
   const json = (value: unknown) => ({ type: 'application/json; charset=utf-8', body: JSON.stringify(value) });
   const text = (body: string) => ({ type: 'text/plain; charset=utf-8', body });
   switch (request.response_format) {
@@ -116,7 +123,7 @@ export function transcriptAnswer(done: BilledTranscription, request: Transcripti
     case 'vtt':
       return { type: 'text/vtt; charset=utf-8', body: toVtt(done.segments) };
     case 'verbose_json':
-      return json(verbose(done, request.timestamp_granularities ?? []));
+      return json(verbose(done, request.timestamp_granularities ?? [], task));
     default:
       return json({ text: done.text, ...stoppedByToWire(done), usage: durationUsage(done) });
   }

@@ -10,7 +10,9 @@ import { accepts } from '../../../validation/first-problem.ts';
 import { formError } from '../../body/upload-form.ts';
 import { explainInvalid } from '../../body/validation.ts';
 import { principalOf } from '../../request/request-record.ts';
-import { type TranscriptionBody, TranscriptionRequest } from './schema.ts';
+import type { TranscriptionBody, TranscriptionRequest, TranslationRequest } from './schema.ts';
+
+type Schema = typeof TranscriptionRequest | typeof TranslationRequest;
 
 export interface TranscriptionForm extends AsyncDisposable {
   body: TranscriptionBody;
@@ -32,7 +34,7 @@ const BOOLEANS = new Map([
   ['', false],
 ]);
 
-function toBody(fields: ReadonlyMap<string, string[]>): TranscriptionBody {
+function toBody(fields: ReadonlyMap<string, string[]>, schema: Schema): TranscriptionBody {
   const one = (name: string) => fields.get(name)?.at(-1);
   const granularities = fields.get('timestamp_granularities[]') ?? fields.get('timestamp_granularities');
   const temperature = one('temperature');
@@ -52,21 +54,22 @@ function toBody(fields: ReadonlyMap<string, string[]>): TranscriptionBody {
       stream: BOOLEANS.get(stream ?? '') ?? stream,
     }).filter(([, value]) => value !== undefined),
   );
-  return checkedBody(body);
+  return checkedBody(body, schema);
 }
 
 /** Checks the fields of a form or of JSON. */
-export function checkedBody(sent: unknown): TranscriptionBody {
+export function checkedBody(sent: unknown, schema: Schema): TranscriptionBody {
   // Official clients send null for fields that are not set.
   const body =
     typeof sent === 'object' && sent !== null
       ? Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== null))
       : sent;
-  if (!accepts(TranscriptionRequest, body)) throw explainInvalid(TranscriptionRequest, body);
+  if (!accepts(schema, body)) throw explainInvalid(schema, body);
   return body;
 }
 
 export interface TranscriptionFormOptions {
+  schema: Schema;
   directory: string;
   /** Largest size of one file. */
   maxBytes: number;
@@ -77,7 +80,7 @@ export interface TranscriptionFormOptions {
 /** Reads the whole form in bounded memory: writes the file to disk and hashes it. */
 export async function readTranscriptionForm(
   request: FastifyRequest,
-  { directory, maxBytes, received }: TranscriptionFormOptions,
+  { schema, directory, maxBytes, received }: TranscriptionFormOptions,
 ): Promise<TranscriptionForm> {
   const accountId = principalOf(request).account.id;
   const fields = new Map<string, string[]>();
@@ -110,7 +113,7 @@ export async function readTranscriptionForm(
       await pipeline(part.file, counted, createWriteStream(path, { mode: 0o600 }));
       if (part.file.truncated) throw errors.fileTooLarge(maxBytes);
     }
-    const body = toBody(fields);
+    const body = toBody(fields, schema);
     hash.update(JSON.stringify(body));
     return { body, path, bytes, hash: hash.digest('hex'), [Symbol.asyncDispose]: remove };
   } catch (error) {

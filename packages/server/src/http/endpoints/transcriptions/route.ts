@@ -19,7 +19,10 @@ import {
   TranscriptionFormFields,
   TranscriptionRequest,
   TranscriptionResponse,
+  TranslationFormFields,
+  TranslationRequest,
   UNKEPT_IN_TRANSCRIPTIONS,
+  UNKEPT_IN_TRANSLATIONS,
 } from './schema.ts';
 
 export interface TranscriptionRouteOptions {
@@ -29,13 +32,35 @@ export interface TranscriptionRouteOptions {
   maxInlineAudioBytes: number;
 }
 
-const ENDPOINT = '/v1/audio/transcriptions';
+const TRANSCRIPTIONS = {
+  task: 'transcribe',
+  path: '/audio/transcriptions',
+  operation: 'transcriptions.create',
+  request: TranscriptionRequest,
+  form: TranscriptionFormFields,
+  unkept: UNKEPT_IN_TRANSCRIPTIONS,
+  answers: ['text/plain', 'text/vtt', 'text/event-stream'],
+  summary: 'Transcribe audio',
+} as const;
+
+const TRANSLATIONS = {
+  task: 'translate',
+  path: '/audio/translations',
+  operation: 'translations.create',
+  request: TranslationRequest,
+  form: TranslationFormFields,
+  unkept: UNKEPT_IN_TRANSLATIONS,
+  answers: ['text/plain', 'text/vtt'],
+  summary: 'Translate audio into English',
+} as const;
+
+type Endpoint = typeof TRANSCRIPTIONS | typeof TRANSLATIONS;
 
 /** Files sent inline by an account are on the disk until they are transcribed. Together they have this many times the size of the largest one. */
 const LARGEST_AT_ONCE = 16;
 
-function check(body: TranscriptionBody): void {
-  refuseUnkept(body, UNKEPT_IN_TRANSCRIPTIONS);
+function check(body: TranscriptionBody, { unkept }: Endpoint): void {
+  refuseUnkept(body, unkept);
   const { stream, response_format: format = 'json', timestamp_granularities: granularities = [] } = body;
   if (granularities.length > 0 && format !== 'verbose_json') {
     throw errors.invalidParameter(
@@ -57,6 +82,7 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
   await server.register(multipart);
 
   async function answer(
+    { task, path }: Endpoint,
     request: FastifyRequest,
     reply: FastifyReply,
     body: TranscriptionBody,
@@ -70,12 +96,13 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
         prompt: body.prompt,
         temperature: body.temperature,
         wordTimestamps: body.timestamp_granularities?.includes('word'),
+        task,
       },
     };
-    const call = inferenceCall(request, reply, ENDPOINT);
+    const call = inferenceCall(request, reply, `/v1${path}`);
     if (!body.stream) {
       const done = await transcriptions.transcribe(call, command);
-      const { type, body: text } = transcriptAnswer(done, body);
+      const { type, body: text } = transcriptAnswer(done, body, task);
       // Texts and subtitles have no field for it.
       if (done.stoppedBy !== undefined) reply.header('x-stopped-by', done.stoppedBy);
       return reply.type(type).send(text);
@@ -92,7 +119,7 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
   }
 
   /** The file is attached while it is read, so that it cannot be deleted. */
-  async function fromFile(request: FastifyRequest, reply: FastifyReply, body: TranscriptionBody) {
+  async function fromFile(endpoint: Endpoint, request: FastifyRequest, reply: FastifyReply, body: TranscriptionBody) {
     if (body.file_id === undefined) throw errors.missingParameter('file');
     const file = await files.get(principalOf(request).account.id, body.file_id, 'file_id');
     if (file.purpose !== 'transcription') {
@@ -103,7 +130,7 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
     }
     let isAttached = false;
     try {
-      return await answer(request, reply, body, {
+      return await answer(endpoint, request, reply, body, {
         async source() {
           isAttached = true;
           await files.attach(file, request.id);
@@ -116,40 +143,44 @@ export const transcriptionRoutes: FastifyPluginAsyncTypebox<TranscriptionRouteOp
     }
   }
 
-  server.post(
-    '/audio/transcriptions',
-    {
-      config: {
-        operation: 'transcriptions.create',
-        fieldNames: { wordTimestamps: 'timestamp_granularities' },
-        documented: {
-          body: { 'multipart/form-data': TranscriptionFormFields, 'application/json': TranscriptionRequest },
-          answers: ['text/plain', 'text/vtt', 'text/event-stream'],
+  for (const endpoint of [TRANSCRIPTIONS, TRANSLATIONS]) {
+    const { path: address, operation, summary, request: schema, form: formFields, answers } = endpoint;
+    server.post(
+      address,
+      {
+        config: {
+          operation,
+          fieldNames: { wordTimestamps: 'timestamp_granularities' },
+          documented: {
+            body: { 'multipart/form-data': formFields, 'application/json': schema },
+            answers: [...answers],
+          },
+        },
+        schema: {
+          summary,
+          description: 'A multipart form with `file`, or JSON with the `file_id` of an uploaded file.',
+          tags: ['Inference'],
+          response: { 200: TranscriptionResponse, ...inferenceErrors },
         },
       },
-      schema: {
-        summary: 'Transcribe audio',
-        description: 'A multipart form with `file`, or JSON with the `file_id` of an uploaded file.',
-        tags: ['Inference'],
-        response: { 200: TranscriptionResponse, ...inferenceErrors },
+      async (request, reply) => {
+        if (!request.isMultipart()) {
+          const body = checkedBody(request.body, schema);
+          check(body, endpoint);
+          return fromFile(endpoint, request, reply, body);
+        }
+        await using form = await readTranscriptionForm(request, {
+          schema,
+          directory: temporaryDirectory,
+          maxBytes: maxInlineAudioBytes,
+          received,
+        });
+        if (await server.replayed(request, reply, { hash: form.hash, model: form.body.model })) return reply;
+        check(form.body, endpoint);
+        const { path, bytes } = form;
+        if (path === undefined) return await fromFile(endpoint, request, reply, form.body);
+        return await answer(endpoint, request, reply, form.body, { source: async () => ({ path }), bytes });
       },
-    },
-    async (request, reply) => {
-      if (!request.isMultipart()) {
-        const body = checkedBody(request.body);
-        check(body);
-        return fromFile(request, reply, body);
-      }
-      await using form = await readTranscriptionForm(request, {
-        directory: temporaryDirectory,
-        maxBytes: maxInlineAudioBytes,
-        received,
-      });
-      if (await server.replayed(request, reply, { hash: form.hash, model: form.body.model })) return reply;
-      check(form.body);
-      const { path, bytes } = form;
-      if (path === undefined) return await fromFile(request, reply, form.body);
-      return await answer(request, reply, form.body, { source: async () => ({ path }), bytes });
-    },
-  );
+    );
+  }
 };

@@ -56,6 +56,13 @@ export const TranscriptionRequest = Type.Object(requestFields, {
 
 const { timestamp_granularities: granularities, ...fields } = TranscriptionRequest.properties;
 
+const { model, file_id, prompt, temperature, response_format } = requestFields;
+/** Translations are always into English. */
+export const TranslationRequest = Type.Object(
+  { model, file_id, prompt, temperature, response_format },
+  { documented: { required: ['model', 'file_id'] } },
+);
+
 /** The form, for the document; it is validated as the JSON above. */
 export const TranscriptionFormFields = Type.Object({
   file: Type.Optional(
@@ -63,6 +70,11 @@ export const TranscriptionFormFields = Type.Object({
   ),
   ...fields,
   'timestamp_granularities[]': granularities,
+});
+
+export const TranslationFormFields = Type.Object({
+  file: TranscriptionFormFields.properties.file,
+  ...TranslationRequest.properties,
 });
 
 /** Of the APIs of OpenAI, vLLM, whisper.cpp and others. Audio is always cut at silence. */
@@ -92,6 +104,16 @@ export const UNKEPT_IN_TRANSCRIPTIONS: UnkeptFields = {
   top_p: [1],
   translate: [false],
   use_beam_search: [false],
+};
+
+export const UNKEPT_IN_TRANSLATIONS: UnkeptFields = {
+  ...UNKEPT_IN_TRANSCRIPTIONS,
+  language: [],
+  stream: [false],
+  task: ['translate'],
+  timestamp_granularities: ['segment'],
+  to_language: ['en'],
+  translate: [true],
 };
 
 export type TranscriptionBody = Static<typeof TranscriptionRequest>;
