@@ -155,13 +155,13 @@ describe.skipIf(ownPostgresMissing !== undefined)('what runs when PostgreSQL goe
     expect(server.output()).toContain('moved ledger rows from the journal to PostgreSQL');
   });
 
-  it('is billed once by the next start after kill -9', async () => {
+  it.each(['kill', 'stop'] as const)('is billed once by the next start after a %s', async (end) => {
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-journal-'));
     const dataDir = directory.path;
     const first = await start({ dataDir });
     const answers = await duringOutage([() => chat(first), () => stream(first), () => chat(first)]);
     for (const each of answers) expect(each).toSatisfy(isWhole);
-    await first.kill();
+    await first[end]();
     await returns();
     expect(await billed()).toEqual([]);
     await using _again = await start({ dataDir });

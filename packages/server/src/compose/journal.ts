@@ -121,7 +121,13 @@ export async function replayJournal(
     });
   });
   if (!found.isDirectory()) throw new StoreUnavailableError(`${folder} is a file. Name a data directory.`);
-  const { release } = await acquireDataDirLock(folder);
+  const { release } = await acquireDataDirLock(folder).catch((cause: unknown) => {
+    if (cause instanceof StoreUnavailableError) throw cause;
+    throw new StoreUnavailableError(
+      `${folder} cannot be locked: ${systemReason(cause)}. Name one that is writable, such as a copy.`,
+      { cause },
+    );
+  });
   await using opened = new AsyncDisposableStack();
   opened.defer(release);
   const store = await openConfiguredStore(config, { log });
