@@ -8,6 +8,7 @@ import { postJson } from '../acceptance/post-json.ts';
 import { API_KEY, type RunningServer, type StartOptions, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
 import { type OwnPostgres, ownPostgresMissing, startOwnPostgres } from '../fixtures/postgres-server.ts';
+import { ownRedisMissing, startRedis } from '../fixtures/redis-server.ts';
 
 const CHAT = 'qwen/qwen2.5-0.5b-instruct';
 const TEXT = 'Hello from the other side.';
@@ -228,6 +229,56 @@ describe.skipIf(ownPostgresMissing !== undefined)('what runs when PostgreSQL goe
     expect(spent).toBeGreaterThanOrEqual(3 * NANO_USD);
     expect(spent).toBeLessThanOrEqual(6 * NANO_USD);
   });
+
+  it.skipIf(ownRedisMissing !== undefined)(
+    'counts for a budget that others have read from the ledger before it came',
+    async () => {
+      await using stack = new AsyncDisposableStack();
+      const redis = stack.adopt(await startRedis(), (started) => started.stop());
+      const dataDir = stack.use(await mkdtempDisposable(join(tmpdir(), 'baobab-journal-'))).path;
+      const env = { BAOBAB_COUNTERS: redis.url, BAOBAB_LIMITS_CHAT_RPM: '100000' };
+      const first = await start({ dataDir, env });
+      const second = stack.use(await start({ env }));
+      // What waits costs more than what is set aside for one request, so that another one would fit in if it were forgotten.
+      const [waiting, budget] = [8, 45 * NANO_USD];
+      const limits = { monthly_budget_usd: budget / 1e9 };
+      const created = await postJson(first, '/v1/admin/keys', { account: 'default', name: 'limited', ...limits });
+      const { secret } = (await created.json()) as { secret: string };
+      const ask = async () => (await chat(second, secret)).status;
+      const useUp = async () => {
+        let status = 200;
+        while (status === 200) status = await ask();
+        expect(status).toBe(429);
+      };
+      await expect.poll(ask).toBe(200);
+
+      // One more runs when the server is killed: whether it was billed is then asked of the ledger.
+      const [{ promise: held, resolve: release }, before] = [Promise.withResolvers<void>(), upstream.requests.length];
+      upstream.behaviour.hold = () =>
+        upstream.requests.length === before + waiting + 1 ? new Promise(() => {}) : held;
+      const running = Array.from({ length: waiting }, () => chat(first, secret));
+      await upstream.until(() => upstream.requests.length === before + waiting);
+      void chat(first, secret).catch(() => {});
+      await upstream.until(() => upstream.requests.length === before + waiting + 1);
+      isAway = true;
+      await postgres.halt('SIGQUIT');
+      release();
+      for (const each of await Promise.all(running)) expect(each).toSatisfy(isWhole);
+      await first.kill();
+      upstream.behaviour.hold = undefined;
+      await returns();
+
+      await expect.poll(ask).toBe(200);
+      await useUp();
+      // The lease of the dead server ends: its budgets are read from the ledger, where its rows are missing.
+      await expect.poll(ask).toBe(200);
+      stack.use(await start({ dataDir, env }));
+      await useUp();
+      const spent = (await rows()).reduce((sum, { cost }) => sum + cost, 0);
+      expect(spent).toBeGreaterThan(budget / 2);
+      expect(spent).toBeLessThanOrEqual(budget);
+    },
+  );
 
   it('ends with an error when store_journal is off, and what an earlier start has kept is billed', async () => {
     await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-journal-'));
