@@ -183,6 +183,14 @@ describe('what stops the start', () => {
     expect(line).toBe(`${file}:3: log.levle: unknown key; did you mean level? allowed here: level, format`);
   });
 
+  it('a key that is written as messages write it', () => {
+    expect(problems({ yaml: 'port: 8080\nfiles.max_bytes: 5\n' })).toEqual([
+      expect.stringContaining(
+        `${file}:2: files.max_bytes: unknown key; nest it, as in 'files: { max_bytes: … }'; allowed`,
+      ),
+    ]);
+  });
+
   it.each([
     ['files:\n  retention_days: 99999999', 'files.retention_days: must be a whole number from 1 to 36500'],
     ['requests:\n  retention_days: 36501', 'requests.retention_days: must be a whole number from 0 to 36500'],
@@ -250,6 +258,15 @@ describe('what stops the start', () => {
     expect(problems({ args: ['--port=70000'] })).toEqual(['--port: port: must be a whole number from 0 to 65535']);
     expect(problems({ env: { BAOBAB_HTTP_PUBLIC_METRICS: 'yes' } })).toEqual([
       'BAOBAB_HTTP_PUBLIC_METRICS: http.public_metrics: must be a boolean',
+    ]);
+    const yaml = 'upstreams:\n  - model: a/b\n    url: http://127.0.0.1:1/v1\n';
+    const upstreams = JSON.stringify([{ model: 'a/b', url: 'http://127.0.0.1:1/v1', kind: 'vlm' }]);
+    expect(problems({ yaml, env: { BAOBAB_UPSTREAMS: upstreams } })).toEqual([
+      expect.stringMatching(/^BAOBAB_UPSTREAMS: upstreams\.0\.kind: must be one of /),
+    ]);
+    expect(problems({ yaml, args: ['--upstreams', '[{"url": "none"}]'] })).toEqual([
+      expect.stringMatching(/^--upstreams: upstreams\.0\.model: is required/),
+      expect.stringMatching(/^--upstreams: upstreams\.0\.url: must be an address/),
     ]);
   });
 

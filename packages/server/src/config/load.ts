@@ -174,7 +174,11 @@ export function loadConfig({ args, commandFlags = [], env, workingDirectory }: C
   }
 
   const keyOf = (path: readonly string[]) => path.map(snake).join('.');
-  const locate = (path: readonly string[]) => givenBy.get(keyOf(path)) ?? document?.locate(path) ?? file;
+  const locate = (path: readonly string[]) => {
+    // A list is given as a whole.
+    const giver = path.map((_, index) => givenBy.get(keyOf(path.slice(0, index + 1)))).findLast(Boolean);
+    return giver ?? document?.locate(path) ?? file;
+  };
   const misnamed = clientKeyProblems(values, locate);
   const complete = Value.Default(ConfigSchema, values);
   const secretProblems: string[] = [];

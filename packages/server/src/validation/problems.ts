@@ -8,6 +8,16 @@ import { snake } from './names.ts';
 /** TypeBox stops at 8 errors. Operators want to see every mistake in a file at once. */
 Settings.Set({ maxErrors: 1_000 });
 
+/** For `files.max_bytes: 5`, as messages and lists of settings write it. */
+function nestedHint(parent: TSchema | undefined, name: string): string | undefined {
+  const names = name.split('.');
+  if (parent === undefined || names.length < 2 || schemaAt(parent, names) === undefined) return undefined;
+  const written = names
+    .map(snake)
+    .reduceRight((inner, outer) => (inner === '' ? `${outer}: …` : `${outer}: { ${inner} }`), '');
+  return `nest it, as in '${written}'; `;
+}
+
 /** All errors of a value, one line each: place, key and what is allowed. `at` is the path of the value. */
 export function problemsOf(
   schema: TSchema,
@@ -32,7 +42,7 @@ export function problemsOf(
       const known = parent !== undefined && IsObject(parent) ? Object.keys(parent.properties).map(snake) : [];
       for (const name of error.params.additionalProperties) {
         const meant = nearest(snake(name), known);
-        const hint = meant === undefined ? '' : `did you mean ${meant}? `;
+        const hint = nestedHint(parent, name) ?? (meant === undefined ? '' : `did you mean ${meant}? `);
         report([...path, name], `unknown key${known.length > 0 ? `; ${hint}allowed here: ${known.join(', ')}` : ''}`);
       }
     } else if (error.keyword !== 'boolean') {
