@@ -220,7 +220,9 @@ export const modelsCommand: Command = {
     } else if (action === 'remove') {
       const added = await removeFromCatalog(names, context);
       const withWeights = names.filter((name) => !added.includes(name) || choosable(entries, name));
-      await removeWeights({ ...common, models: choose(entries, { names: withWeights, config }) });
+      const models = choose(entries, { names: withWeights, config });
+      const failed = await removeWeights({ ...common, models });
+      if (failed > 0) throw new CommandFailed(`${failed} of ${models.length} could not be removed`);
     } else {
       const all = entries
         .filter((entry) => entry.versions.some(({ source }) => source !== undefined))

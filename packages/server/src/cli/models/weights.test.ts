@@ -67,10 +67,16 @@ describe('baobab models', () => {
     expect(await verifyWeights(context())).toBe(0);
     await writeFile(join(directory, 'model.onnx'), randomBytes(250_000));
     expect(await verifyWeights(context())).toBe(1);
-    await removeWeights(context());
+    const shipped = {
+      slug: 'acme/shipped',
+      version: '2026-01-31',
+      source: { kind: 'file' as const, path: 'models/x' },
+    };
+    expect(await removeWeights({ ...context(), models: [shipped, NOWHERE, HERE] })).toBe(1);
     expect(lines).toEqual([
       'acme/here@2026-01-31: files verified: 1',
       'acme/here@2026-01-31: model.onnx was changed and is removed',
+      'acme/shipped@2026-01-31: it ships with Baobab and cannot be removed',
       'acme/nowhere@2026-01-31: nothing to remove',
       'acme/here@2026-01-31: 250.0 kB removed',
     ]);

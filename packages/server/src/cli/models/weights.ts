@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path';
 import type { Clock } from '@baobab/core/ports/clock.ts';
 import type { StoredModel, VerifiedFile, WeightsStore } from '../../models/store.ts';
 import { WeightsError } from '../../models/weights-error.ts';
@@ -84,9 +85,21 @@ export async function verifyWeights(context: WeightsCommandContext): Promise<num
   return failed;
 }
 
-export async function removeWeights({ store, models, print }: WeightsCommandContext): Promise<void> {
+/** Returns how many models cannot be removed: files that are used in place stay. */
+export async function removeWeights({ store, models, print }: WeightsCommandContext): Promise<number> {
+  let failed = 0;
   for (const model of models) {
+    const { source } = model;
+    if (source.kind === 'file') {
+      failed += 1;
+      const reason = isAbsolute(source.path)
+        ? `its weights are used where they are, and stay: ${source.path}`
+        : 'it ships with Baobab and cannot be removed';
+      print(`${labelOf(model)}: ${reason}`);
+      continue;
+    }
     const { freedBytes } = await store.remove(model);
     print(`${labelOf(model)}: ${freedBytes === 0 ? 'nothing to remove' : `${formatBytes(freedBytes)} removed`}`);
   }
+  return failed;
 }
