@@ -290,5 +290,15 @@ export function ledgerContract(name: string, open: () => Promise<LedgerUnderTest
         ['key_gone', null],
       ]);
     });
+
+    it('names the keys of other accounts to operators only', async () => {
+      const other = freshAccount();
+      await store.ledger.append([ledgerRow({ accountId: other })]);
+      const named = async (forOperators: boolean) =>
+        (await store.usage.query({ ...query(other, { groupBy: ['key'] }), forOperators })).map(
+          ({ keyName }) => keyName,
+        );
+      expect([await named(false), await named(true)]).toEqual([[null], ['main']]);
+    });
   });
 }

@@ -24,6 +24,8 @@ export interface UsageQuery extends UsageWindow, UsageFilter {
   topOf?: { start: number; end: number } | undefined;
   /** Only the rows behind this one. Not together with `top`. */
   after?: UsagePosition | undefined;
+  /** Names keys of other accounts too: those of operators that worked for this one. */
+  forOperators?: boolean | undefined;
 }
 
 /** What a row or bucket is grouped by; other fields are absent. */

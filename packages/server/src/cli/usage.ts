@@ -111,6 +111,7 @@ export const usageCommand: Command = {
       groupBy: values['group-by'],
       top,
       timeZone,
+      forOperators: true,
     };
     await using administration = await openForReading(context);
     const { accounts, usage } = administration;

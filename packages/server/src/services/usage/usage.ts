@@ -20,7 +20,10 @@ export interface UsageBucket extends UsageRow {
   end: string;
 }
 
-export interface UsageRequest extends UsageWindowText, Omit<UsageFilter, 'accountId'> {
+export interface UsageRequest
+  extends UsageWindowText,
+    Omit<UsageFilter, 'accountId'>,
+    Pick<UsageQuery, 'forOperators'> {
   /** Only so many groups, those that cost most, and the sum of the others. */
   top?: number | undefined;
   /** Buckets of a page. Without it, the report is whole or refused. */

@@ -20,7 +20,7 @@ export function sqlUsage(database: SqlDatabase): UsageReader {
       let originals: ReadonlyMap<string, string> = new Map();
       const idsOf = (column: DimensionColumn) => [...new Set(rows.map((row) => row[column]))];
       if (query.groupBy.includes('key')) {
-        const keys = await keysOf(read, idsOf('key_id'), query.accountId);
+        const keys = await keysOf(read, idsOf('key_id'), query.forOperators ? undefined : query.accountId);
         names.set('key', new Map(keys.map(({ id, name }) => [id, name])));
         originals = new Map(keys.map(({ id, original_id }) => [id, original_id]));
       }

@@ -7,6 +7,7 @@ import {
   type SeriesNames,
 } from '@baobab/core/domain/measures.ts';
 import { usdText } from '@baobab/core/domain/money.ts';
+import { isOperator } from '@baobab/core/domain/operations.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
 import { type TurnShare, turnShares } from '@baobab/core/runtime/turn-shares.ts';
@@ -112,7 +113,8 @@ export const usageRoutes: FastifyPluginAsyncTypebox<UsageDependencies> = async (
     async (request, reply) => {
       const { account, format, group_by: groupBy, time_zone: timeZone, key: keyId, after, ...query } = request.query;
       const accountId = await chosenAccount(request, accounts, account);
-      const wanted = { ...query, groupBy, timeZone, keyId, after: positionOf(after) };
+      const forOperators = isOperator(principalOf(request).key);
+      const wanted = { ...query, groupBy, timeZone, keyId, after: positionOf(after), forOperators };
       const caller = reportCallerOf(reply);
       if (!isCsvWanted(format, request.headers.accept)) {
         return usageToWire(await usage.report(accountId, wanted, caller));
