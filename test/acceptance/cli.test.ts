@@ -154,7 +154,8 @@ describe('keys beside a running server', () => {
     [['keys', 'update', 'key_none'], /nothing to change was given; try --rpm 60/],
     [['keys', 'update', 'key_none', '--models', ','], /--models must name at least one/],
     [['keys', 'update', 'key_none', '--scopes', 'none'], /there is no scope 'none'; --scopes takes chat, /],
-    [['accounts', 'update', 'team', '--rpm', 'many'], /--rpm must be a whole number, not 'many'/],
+    [['accounts', 'update', 'team', '--rpm', 'many'], /--rpm must be a whole number, 1 or more, not 'many'/],
+    [['accounts', 'update', 'team', '--rpm', '-5'], /--rpm must be a whole number, 1 or more, not '-5'/],
     [['keys', 'create', 'x', '--scopes', 'embedings'], /there is no scope 'embedings'; did you mean 'embeddings'\?/],
     [
       ['keys', 'create', 'x', '--models', 'baai/bge-smal-en-v1.5'],
@@ -166,7 +167,7 @@ describe('keys beside a running server', () => {
       ['keys', 'create', '--nonsense'],
       /there is no option '--nonsense'\nusage: baobab keys create <name> .*; 'baobab keys --help' lists the options\n$/,
     ],
-    [['keys', 'create', 'x', '--rpm', '-1'], /write --rpm=-1 to pass it/],
+    [['keys', 'create', 'x', '--rpm', '--json'], /write --rpm=--json to pass it/],
     [['keys', 'create'], /'keys create' needs a name\nusage: baobab keys create/],
     [['models', 'deprecate', SLUG], /'models deprecate' needs --on YYYY-MM-DD/],
     [['constructor'], /unknown command 'constructor'/],

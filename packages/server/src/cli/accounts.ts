@@ -103,8 +103,8 @@ export const accountsCommand: Command = {
       'openai: as OpenAI answers where the specification differs; default: specification',
     ],
     [
-      '--truncate-inputs end|start|none',
-      'cut this side of inputs of embeddings and rerank that are too long; default: as the catalog says, else none',
+      '--truncate-inputs end|start|none|default',
+      'cut this side of inputs of embeddings and rerank that are too long; none: refuse them; default: as the catalog says',
     ],
     ['--aliases LIST', 'names of models for this account, such as gpt-4o-mini=qwen/qwen3-8b; replaces its list'],
     ['--json', 'print JSON'],
@@ -157,7 +157,9 @@ export const accountsCommand: Command = {
     } else {
       const all = await accounts.list(values.search);
       const toWire = (account: Account) => accountToWire(account, rules);
-      print(values.json ? JSON.stringify(all.map(toWire)) : accountTable(all, rules));
+      if (values.json) print(JSON.stringify(all.map(toWire)));
+      else if (all.length === 0 && values.search !== undefined) print(`no account matches '${values.search}'`);
+      else print(accountTable(all, rules));
     }
   },
 };

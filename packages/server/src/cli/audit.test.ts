@@ -48,9 +48,9 @@ it('filters, and prints the shape of the API as JSON', async () => {
 it('explains wrong options', async () => {
   await expect(run(auditCommand, '--action', 'key.stolen')).rejects.toThrow('--action must be one of account.created');
   await expect(run(auditCommand, '--account', 'none')).rejects.toThrow("there is no account 'none'");
-  for (const limit of ['0', '5000']) {
+  for (const limit of ['-1', '0', '5000']) {
     await expect(run(auditCommand, '--limit', limit)).rejects.toThrow(
-      `--limit must be between 1 and 200, not ${limit}`,
+      `--limit must be a whole number from 1 to 200, not '${limit}'`,
     );
   }
   await expect(run(auditCommand, 'acme')).rejects.toThrow('--account NAME names an account');

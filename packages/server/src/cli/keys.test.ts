@@ -35,6 +35,11 @@ it('prints JSON with the names and amounts of the HTTP API', async () => {
   expect(JSON.stringify([account, key, listed])).not.toMatch(/[a-z][A-Z]\w*":/);
 });
 
+it('says that no account or key matches a search', async () => {
+  expect(await run(accountsCommand, 'list', '--search', 'zz')).toBe("no account matches 'zz'");
+  expect(await run(keysCommand, 'list', '--search', 'zz')).toBe("no key matches 'zz'");
+});
+
 it('refuses models that the catalog lacks with a suggestion, and warns of patterns that match none', async () => {
   await run(accountsCommand, 'create', 'default');
   const create = (models: string) =>

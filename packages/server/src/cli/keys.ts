@@ -105,8 +105,8 @@ export const keysCommand: Command = {
       "openai: as OpenAI answers where the specification differs; none: the account's",
     ],
     [
-      '--truncate-inputs end|start|none',
-      "cut this side of inputs of embeddings and rerank that are too long; default: the account's",
+      '--truncate-inputs end|start|none|default',
+      'cut this side of inputs of embeddings and rerank that are too long; none: refuse them; default: as the account says',
     ],
     ['--expires TIME', 'such as 2027-01-31 or 2027-01-31T12:00:00Z; default: never'],
     ['--json', 'print JSON'],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { UsageError } from './command.ts';
-import { integerOption, parseOptions } from './options.ts';
+import { countOption, dollarsOption, durationOption, integerOption, parseOptions } from './options.ts';
 
 const parse = (...args: string[]) => parseOptions(args, { rpm: { type: 'string' }, json: { type: 'boolean' } });
 
@@ -9,7 +9,11 @@ describe('options', () => {
     const { values, positionals } = parse('--rpm', '5', 'create', '--json', 'ci');
     expect({ ...values }).toEqual({ rpm: '5', json: true });
     expect(positionals).toEqual(['create', 'ci']);
-    expect(parse('--rpm=-1').values.rpm).toBe('-1');
+    for (const negative of [['--rpm=-1'], ['--rpm', '-1']]) {
+      const { values, positionals } = parse('create', ...negative, '--json', 'ci');
+      expect({ ...values }).toEqual({ rpm: '-1', json: true });
+      expect(positionals).toEqual(['create', 'ci']);
+    }
     expect(parse('--', '--rpm').positionals).toEqual(['--rpm']);
   });
 
@@ -20,17 +24,26 @@ describe('options', () => {
     [['-x'], "there is no option '-x'"],
     [['--constructor'], "there is no option '--constructor'"],
     [['--rpm'], '--rpm needs a value'],
-    [['--rpm', '-1'], "--rpm needs a value, and '-1' starts with a dash; write --rpm=-1 to pass it"],
     [['--rpm', '--json'], "--rpm needs a value, and '--json' starts with a dash; write --rpm=--json to pass it"],
     [['--json=yes'], '--json takes no value'],
   ])('reports %j as an error', (args, message) => {
     expect(() => parse(...args)).toThrow(new UsageError(message));
   });
 
-  it('accept only whole, non-negative numbers', () => {
+  it('say which numbers they accept', () => {
     expect(integerOption('rpm', '60')).toBe(60);
-    for (const text of ['-1', '1.5', '', 'x', '9'.repeat(16)]) {
-      expect(() => integerOption('rpm', text)).toThrow(`--rpm must be a whole number, not '${text}'`);
+    for (const text of ['-1', '0', '1.5', '', 'x', '9'.repeat(16)]) {
+      expect(() => integerOption('rpm', text)).toThrow(`--rpm must be a whole number, 1 or more, not '${text}'`);
+      expect(() => countOption('limit', text, 200)).toThrow(
+        `--limit must be a whole number from 1 to 200, not '${text}'`,
+      );
     }
+    expect(dollarsOption('monthly-budget', '0')).toBe(0);
+    expect(() => dollarsOption('monthly-budget', '-3')).toThrow(
+      "--monthly-budget must be an amount in US dollars, 0 or more, such as 25 or 12.50, not '-3'",
+    );
+    expect(() => durationOption('grace', '60')).toThrow(
+      "--grace must be a duration with a unit, such as 90s, 15m or 24h, not '60'",
+    );
   });
 });

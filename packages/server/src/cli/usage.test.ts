@@ -107,7 +107,7 @@ it('says what is wrong with a request before it looks for the account', async ()
     [['--start', 'tomorrow'], "'start'"],
     [['--group-by', 'model,foo'], 'any of model, region, key, account'],
     [['--top', '5'], "'top' needs 'groupBy'"],
-    [['--top', '0', '--group-by', 'model'], '--top must be between 1 and 1000, not 0'],
+    [['--top', '0', '--group-by', 'model'], "--top must be a whole number from 1 to 1000, not '0'"],
   ] as const) {
     await expect(run('--account', 'nobody', ...wrong)).rejects.toThrow(message);
   }
