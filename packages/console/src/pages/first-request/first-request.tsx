@@ -1,5 +1,6 @@
 import { href } from '../../address/router.ts';
 import { useModels } from '../../api/queries.ts';
+import { useWorkAccount } from '../../api/session.ts';
 import { LinkButton } from '../../components/button.tsx';
 import { Empty } from '../../components/feedback.tsx';
 import { texts } from '../../texts/en/texts.ts';
@@ -17,6 +18,7 @@ export interface SnippetsProps {
 /** A request in three languages, for a model that the key may use. */
 export function Snippets({ title, secret, use = {} }: SnippetsProps) {
   const models = useModels();
+  const { query } = useWorkAccount();
   const model = exampleModel(models.data?.data ?? [], use);
   if (!model) return null;
   const request = exampleRequest(model.modality, model.id);
@@ -25,7 +27,12 @@ export function Snippets({ title, secret, use = {} }: SnippetsProps) {
       {title !== undefined && <h3>{title}</h3>}
       <CodeExamples
         write={(language) =>
-          snippet(language, { origin: location.origin, ...request, ...(secret === undefined ? {} : { secret }) })
+          snippet(language, {
+            origin: location.origin,
+            ...request,
+            // A secret is of the account that it belongs to.
+            ...(secret === undefined ? { query } : { secret }),
+          })
         }
       />
     </>

@@ -14,20 +14,32 @@ function python(value: unknown): string {
   );
 }
 
+type Query = Readonly<Record<string, string>>;
+
+/** For a URL. */
+export const queryText = (query: Query = {}): string => {
+  const text = new URLSearchParams(query).toString();
+  return text === '' ? '' : `?${text}`;
+};
+
+/** Shells take a question mark for a pattern. */
+export const shellUrl = (url: string): string => (url.includes('?') ? quoted(url) : url);
+
 export interface SnippetRequest {
   origin: string;
   path: string;
+  query?: Query;
   /** Without a secret, snippets read BAOBAB_API_KEY. */
   secret?: string;
   body: unknown;
 }
 
 /** A request that runs as pasted, without packages to install. */
-export function snippet(language: Language, { origin, path, secret, body }: SnippetRequest): string {
-  const url = `${origin}${path}`;
+export function snippet(language: Language, { origin, path, query, secret, body }: SnippetRequest): string {
+  const url = `${origin}${path}${queryText(query)}`;
   if (language === 'curl') {
     return [
-      `curl ${url} \\`,
+      `curl ${shellUrl(url)} \\`,
       `  -H "Authorization: Bearer ${secret ?? '$BAOBAB_API_KEY'}" \\`,
       `  -H "Content-Type: application/json" \\`,
       `  -d ${quoted(pretty(body))}`,

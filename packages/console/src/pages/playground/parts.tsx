@@ -4,6 +4,7 @@ import type { Model } from '../../api/types.ts';
 import { Button } from '../../components/button.tsx';
 import { Select } from '../../components/choices.tsx';
 import { Failure } from '../../components/feedback.tsx';
+import { isSendKey } from '../../components/keyboard.ts';
 import { money, moneyExact } from '../../format/numbers.ts';
 import { duration } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
@@ -45,8 +46,12 @@ export interface PartFormProps extends Omit<PartProps, 'onCode'> {
 /** What one sends: the model, the input, and the buttons that run it. */
 export function PartForm({ models, model, run, label, disabled, onRun, onCode, children }: PartFormProps) {
   const { playground } = texts;
+  const send = (event: Event) => {
+    event.preventDefault();
+    if (!disabled && !run.running) onRun();
+  };
   return (
-    <div class="stack">
+    <form class="stack" onSubmit={send} onKeyDown={(event) => isSendKey(event) && send(event)}>
       <ModelSelect
         label={playground.model}
         models={models}
@@ -60,7 +65,7 @@ export function PartForm({ models, model, run, label, disabled, onRun, onCode, c
             {playground.stop}
           </Button>
         ) : (
-          <Button tone="primary" icon="playground" disabled={disabled} onClick={onRun}>
+          <Button type="submit" tone="primary" icon="playground" disabled={disabled}>
             {label}
           </Button>
         )}
@@ -69,7 +74,7 @@ export function PartForm({ models, model, run, label, disabled, onRun, onCode, c
         </Button>
       </div>
       {run.error !== undefined && <Failure error={run.error} onRetry={onRun} />}
-    </div>
+    </form>
   );
 }
 

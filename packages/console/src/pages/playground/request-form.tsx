@@ -37,7 +37,7 @@ export function RequestForm<Body extends object, Answer>(props: RequestFormProps
       label={texts.playground.run}
       disabled={disabled}
       onRun={start}
-      onCode={() => onCode((language) => snippet(language, { origin: location.origin, path, body }))}
+      onCode={() => onCode((language) => snippet(language, { origin: location.origin, path, query, body }))}
     >
       {children}
     </PartForm>

@@ -50,7 +50,8 @@ export const playground = {
   toolResult: 'Result of the tool',
   sendResults: 'Send results',
   stats: {
-    tokens: (prompt: string, completion: string) => `${prompt} in, ${completion} out`,
+    tokens: (prompt: string, cached: string | undefined, completion: string) =>
+      `${prompt} in${cached === undefined ? '' : ` (${cached} cached)`}, ${completion} out`,
     first: (time: string) => `first token ${time}`,
     total: (time: string) => `${time} total`,
     speed: (rate: string) => `${rate} tokens/s`,

@@ -1,8 +1,9 @@
 import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { changeSearch, usePlace } from '../../../address/router.ts';
+import { useWorkAccount } from '../../../api/session.ts';
 import { Button } from '../../../components/button.tsx';
-import { hasKeyboard, sendKeys } from '../../../components/keyboard.ts';
+import { hasKeyboard, isSendKey, sendKeys } from '../../../components/keyboard.ts';
 import { texts } from '../../../texts/en/texts.ts';
 import { snippet } from '../../first-request/snippets.ts';
 import { useDraft } from '../drafts.ts';
@@ -22,6 +23,7 @@ export function Chat({ models, model, onCode }: PartProps) {
   const settingsPanel = useRef<HTMLDivElement>(null);
   const { turns } = draft;
   const text = draft.message.trim();
+  const { query } = useWorkAccount();
   const problems = settingsError(settings);
   const hasProblems = Object.keys(problems).length > 0;
   const sides: Side[] = second ? ['a', 'b'] : ['a'];
@@ -49,6 +51,7 @@ export function Chat({ models, model, onCode }: PartProps) {
         snippet(language, {
           origin: location.origin,
           path: '/v1/chat/completions',
+          query,
           body: requestBody(modelOf(side).id, shown, side, settings),
         });
       return sides.map(write).join('\n\n');
@@ -153,8 +156,8 @@ function Composer(props: ComposerProps) {
         value={message}
         onInput={(event) => onMessage(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key !== 'Enter' || event.isComposing) return;
-          if (!event.metaKey && !event.ctrlKey && !(enterSends && !event.shiftKey)) return;
+          const isEnter = event.key === 'Enter' && !event.isComposing && !event.shiftKey;
+          if (!isSendKey(event) && !(enterSends && isEnter)) return;
           event.preventDefault();
           onSend();
         }}

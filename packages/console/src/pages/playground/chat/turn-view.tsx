@@ -115,7 +115,15 @@ function AnswerStats({ answer, model }: { answer: Answer; model: Model | undefin
     <div class="stats numbers">
       {answer.stopped && <span class="warn">{playground.stopped}</span>}
       {answer.finish === 'length' && <span class="warn">{playground.cut}</span>}
-      {usage && <span>{playground.stats.tokens(full(usage.prompt_tokens), full(usage.completion_tokens))}</span>}
+      {usage && (
+        <span>
+          {playground.stats.tokens(
+            full(usage.prompt_tokens),
+            cached > 0 ? full(cached) : undefined,
+            full(usage.completion_tokens),
+          )}
+        </span>
+      )}
       {cost !== undefined && <span title={moneyExact(cost)}>{money(cost)}</span>}
       {firstMs !== undefined && <span>{playground.stats.first(duration(firstMs))}</span>}
       <span>{playground.stats.total(duration(totalMs))}</span>

@@ -1,7 +1,6 @@
-import type { Language } from '../../first-request/snippets.ts';
+import { type Language, queryText, type SnippetRequest, shellUrl } from '../../first-request/snippets.ts';
 
-export interface TranscriptionRequest {
-  origin: string;
+export interface TranscriptionRequest extends Pick<SnippetRequest, 'origin' | 'query'> {
   model: string;
   file: string;
   language: string;
@@ -10,7 +9,7 @@ export interface TranscriptionRequest {
 
 /** A transcription as code: a form with a file, unlike the JSON of the other endpoints. */
 export function transcriptionSnippet(language: Language, request: TranscriptionRequest): string {
-  const url = `${request.origin}/v1/audio/transcriptions`;
+  const url = `${request.origin}/v1/audio/transcriptions${queryText(request.query)}`;
   const fields: [string, string][] = [
     ['model', request.model],
     ...(request.language === '' ? [] : [['language', request.language] as [string, string]]),
@@ -20,7 +19,7 @@ export function transcriptionSnippet(language: Language, request: TranscriptionR
   ];
   if (language === 'curl') {
     return [
-      `curl ${url} \\`,
+      `curl ${shellUrl(url)} \\`,
       `  -H "Authorization: Bearer $BAOBAB_API_KEY" \\`,
       ...fields.map(([name, value]) => `  -F ${JSON.stringify(`${name}=${value}`)} \\`),
       `  -F ${JSON.stringify(`file=@${request.file}`)}`,

@@ -69,6 +69,7 @@ export function Transcription({ models, model, onCode }: PartProps) {
           onCode((language) =>
             transcriptionSnippet(language, {
               origin: location.origin,
+              query,
               model: model.id,
               file: file?.name ?? 'speech.wav',
               language: draft.language.trim(),
