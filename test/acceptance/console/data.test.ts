@@ -213,6 +213,27 @@ describeInBrowser('files and batches', () => {
   });
 });
 
+describeInBrowser('the overview', () => {
+  it('says what could not be loaded, and loads it again', async () => {
+    await using opened = await openPage();
+    const { page } = opened;
+    const refused = {
+      status: 400,
+      json: { error: { message: 'Refused for a test', type: 'x', code: 'x', param: null } },
+    };
+    for (const part of ['usage?*group_by=key*', 'admin/keys?*has_budget*', 'performance?*modality=*']) {
+      await page.route(`**/v1/${part}`, (route) => route.fulfill(refused));
+    }
+    await signIn(page, account.address, account.adminKey, '/');
+    const failures = page.getByText('Refused for a test');
+    await expect.poll(() => failures.count()).toBeGreaterThanOrEqual(2);
+    await expect.poll(() => page.locator('main .skeleton').count()).toBe(0);
+    await page.unrouteAll();
+    for (const retry of (await page.getByRole('button', { name: 'Try again' }).all()).toReversed()) await retry.click();
+    await expect.poll(() => failures.count()).toBe(0);
+  });
+});
+
 describeInBrowser('accounts', () => {
   it('show no spend before it is known', async () => {
     await using opened = await openPage();
@@ -239,6 +260,7 @@ describeInBrowser('models', () => {
     await page.getByRole('button', { name: MODEL, exact: true }).click();
     const sheet = page.getByRole('dialog', { name: MODEL });
     await sheet.getByText('Versions').waitFor();
+    expect(await sheet.getByText('Output / 1 M').count()).toBe(0);
     await sheet.getByRole('button', { name: 'Unload' }).waitFor();
     await expectAccessible(page);
     await sheet.getByRole('link', { name: 'Try it' }).click();

@@ -12,7 +12,7 @@ import { texts } from '../../texts/en/texts.ts';
 export function Budget() {
   const key = useOwnKey();
   const { overview, common } = texts;
-  if (key.isError && !key.data) return <Failure error={key.error} />;
+  if (key.isError && !key.data) return <Failure error={key.error} onRetry={() => void key.refetch()} />;
   if (!key.data) return <Skeleton height={290} />;
   const { limits } = key.data;
   const value = (count: number | null, from: AppliedLimits['chat']['rpm_from']) => (

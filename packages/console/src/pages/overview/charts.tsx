@@ -18,8 +18,8 @@ export interface ChartsProps {
   /** By model. */
   usage: UsageReport;
   performance: PerformanceReport;
-  /** Of one kind of model, which it names; the seconds of audio and of embeddings have nothing in common. */
-  latency: { report: PerformanceReport; modality: Modality | undefined };
+  /** Of one kind of model, which it names; the seconds of audio and of embeddings have nothing in common. Undefined: it could not be read. */
+  latency: { report: PerformanceReport; modality: Modality | undefined } | undefined;
 }
 
 const COUNTS = { format: compact, steps: COUNT_STEPS };
@@ -33,7 +33,8 @@ const DURATIONS = {
 
 export function Charts({ range, usage, performance, latency }: ChartsProps) {
   const { overview } = texts;
-  const kind = latency.modality && texts.modalities[latency.modality];
+  const kind = latency?.modality && texts.modalities[latency.modality];
+  const report = latency?.report;
   const ofKind = (title: string) => (kind === undefined ? title : overview.ofKind(title, kind));
   const { startsMs, times } = useBuckets(range);
   const byModel = useMemo(() => {
@@ -46,10 +47,10 @@ export function Charts({ range, usage, performance, latency }: ChartsProps) {
   const requests = useMemo(
     () => ({
       outcomes: outcomeSeries(performance.buckets, startsMs),
-      latency: percentileSeries(latency.report.buckets, startsMs, 'latency_ms'),
-      firstToken: percentileSeries(latency.report.buckets, startsMs, 'first_token_ms'),
+      latency: percentileSeries(report?.buckets ?? [], startsMs, 'latency_ms'),
+      firstToken: percentileSeries(report?.buckets ?? [], startsMs, 'first_token_ms'),
     }),
-    [performance, latency.report, startsMs],
+    [performance, report, startsMs],
   );
   const common = { times, range, onZoom: setCustomRange };
   return (
@@ -65,8 +66,10 @@ export function Charts({ range, usage, performance, latency }: ChartsProps) {
       />
       <ChartCard {...common} {...COUNTS} title={overview.requestsOverTime} series={requests.outcomes} />
       <ChartCard {...common} {...COUNTS} title={overview.tokensOverTime} series={byModel.tokens} filter="model" />
-      <ChartCard {...common} {...DURATIONS} title={ofKind(overview.latencyOverTime)} series={requests.latency} />
-      {latency.report.totals.first_token_ms !== null && (
+      {report && (
+        <ChartCard {...common} {...DURATIONS} title={ofKind(overview.latencyOverTime)} series={requests.latency} />
+      )}
+      {report && report.totals.first_token_ms !== null && (
         <ChartCard
           {...common}
           {...DURATIONS}

@@ -6,8 +6,8 @@ import { texts } from '../../texts/en/texts.ts';
 export interface FiguresProps {
   usage: UsageFigures | undefined;
   performance: PerformanceFigures | undefined;
-  /** Of one kind of model. */
-  latency: PerformanceFigures | undefined;
+  /** Of one kind of model. Null: it could not be read. */
+  latency: PerformanceFigures | null | undefined;
   kind: string | undefined;
 }
 
@@ -56,14 +56,14 @@ export function Figures({ usage, performance, latency: served, kind }: FiguresPr
       />
       <Figure
         label={`${figures.latency}, ${median}`}
-        value={served && (latency?.p50 ?? null)}
+        value={served === undefined ? undefined : (latency?.p50 ?? null)}
         format={duration}
         exact={duration}
         note={latency ? `p90 ${duration(latency.p90)} · p99 ${duration(latency.p99)}` : undefined}
       />
       <Figure
         label={`${figures.firstToken}, ${median}`}
-        value={served && (first?.p50 ?? null)}
+        value={served === undefined ? undefined : (first?.p50 ?? null)}
         format={duration}
         exact={duration}
         note={first ? `p90 ${duration(first.p90)} · p99 ${duration(first.p99)}` : undefined}

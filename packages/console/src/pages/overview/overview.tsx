@@ -8,6 +8,7 @@ import type { Account, Key, Modality, Model, UsageReport } from '../../api/types
 import { type Group, groupTotals, OTHERS } from '../../charts/grouping.ts';
 import { Select } from '../../components/choices.tsx';
 import { Badge, Failure, Meter } from '../../components/feedback.tsx';
+import { Loaded, type LoadedProps } from '../../components/listing.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { RangeFilter } from '../../components/range-filter.tsx';
 import { full, money, moneyExact } from '../../format/numbers.ts';
@@ -56,6 +57,7 @@ export default function Overview() {
   const kind = kinds.find((each) => each === asked) ?? kinds[0];
   const ofKind = usePerformance(range, range.bucket, { modality: kind, enabled: kind !== undefined });
   const latency = kind === undefined ? performance.data : ofKind.data;
+  const latencyFailed = latency === undefined && ofKind.isError;
   const failed = byModel.error ?? performance.error;
   const empty = usage && performance.data && usage.totals.requests === 0 && performance.data.totals.requests === 0;
   return (
@@ -82,26 +84,27 @@ export default function Overview() {
       }
     >
       {failed && !(usage && performance.data) ? (
-        <Failure error={failed} onRetry={() => void byModel.refetch()} />
+        <Failure error={failed} onRetry={() => retry(byModel, performance)} />
       ) : (
         <div class="stack">
           <Figures
             usage={usage?.totals}
             performance={performance.data?.totals}
-            latency={latency?.totals}
+            latency={latencyFailed ? null : latency?.totals}
             kind={kind && texts.modalities[kind]}
           />
           {empty && <FirstRequest title={texts.overview.emptyTitle} text={texts.overview.emptyText} />}
           {!empty && (
             <>
-              {performance.data && usage && latency ? (
+              {performance.data && usage && (latency || latencyFailed) ? (
                 <div class="grid-2">
                   <Charts
                     range={range}
                     usage={usage}
                     performance={performance.data}
-                    latency={{ report: latency, modality: kind }}
+                    latency={latency && { report: latency, modality: kind }}
                   />
+                  {latencyFailed && <Failure error={ofKind.error} onRetry={() => retry(ofKind)} />}
                   {account === undefined ? <Budget /> : <Budgets />}
                 </div>
               ) : (
@@ -111,10 +114,10 @@ export default function Overview() {
                 </div>
               )}
               <div class="grid-3">
-                <Ranking title={texts.overview.topModels} usage={usage} group="model" />
-                <Ranking title={texts.overview.topKeys} usage={byKey.data} group="key" />
+                <Ranking title={texts.overview.topModels} query={byModel} group="model" />
+                <Ranking title={texts.overview.topKeys} query={byKey} group="key" />
                 {account === ALL_ACCOUNTS && (
-                  <Ranking title={texts.overview.topAccounts} usage={byAccount.data} group="account" />
+                  <Ranking title={texts.overview.topAccounts} query={byAccount} group="account" />
                 )}
               </div>
             </>
@@ -138,6 +141,10 @@ function Live() {
 
 const MAX_ROWS = 6;
 
+function retry(...queries: { refetch(): Promise<unknown> }[]): void {
+  for (const query of queries) void query.refetch();
+}
+
 /** Which accounts and keys are close to their budgets. */
 function Budgets() {
   const account = useAccountFilter();
@@ -145,6 +152,9 @@ function Budgets() {
   const keys = useBudgets<Key>('/v1/admin/keys');
   const [accountSpend, keySpend] = [useMonthlySpend('account'), useMonthlySpend('key')];
   const { overview } = texts;
+  const failed = [accounts, keys].filter((query) => query.isError && !query.data);
+  const unread = [...failed, ...[accountSpend?.failed, keySpend?.failed].filter((query) => query !== undefined)];
+  if (unread[0]) return <Failure error={unread[0].error} onRetry={() => retry(...unread)} />;
   if (!accounts.data || !keys.data || !accountSpend || !keySpend) return <Skeleton height={290} />;
   const now = Date.now();
   const entry = (owner: Account | Key, spend: MonthlySpend, more: { to: string; kind: string }) => {
@@ -201,22 +211,29 @@ function Budgets() {
 
 interface RankingProps {
   title: string;
-  usage: UsageReport | undefined;
+  query: LoadedProps<UsageReport>['query'];
   group: Group;
 }
 
 /** The most expensive groups, each a link to its usage. */
-function Ranking({ title, usage, group }: RankingProps) {
+const Ranking = ({ title, query, group }: RankingProps) => (
+  <Card title={title}>
+    <Loaded query={query} skeleton={<Skeleton height={180} />}>
+      {(usage) => <Ranked usage={usage} group={group} />}
+    </Loaded>
+  </Card>
+);
+
+function Ranked({ usage, group }: { usage: UsageReport; group: Group }) {
   const { search } = usePlace();
   const kept = keptSearch(search);
-  const rows = groupTotals(usage?.buckets ?? [], group)
+  const rows = groupTotals(usage.buckets, group)
     .filter(({ id }) => id !== OTHERS)
     .toSorted((left, right) => right.cost_usd - left.cost_usd || right.requests - left.requests);
   const top = rows[0]?.cost_usd ?? 0;
   return (
-    <Card title={title}>
-      {usage === undefined && <Skeleton height={180} />}
-      {usage !== undefined && rows.length === 0 && <p class="muted small">{texts.usage.empty}</p>}
+    <>
+      {rows.length === 0 && <p class="muted small">{texts.usage.empty}</p>}
       <ul class="ranking">
         {rows.slice(0, MAX_ROWS).map(({ id, label, cost_usd, requests }) => (
           <li key={id}>
@@ -237,6 +254,6 @@ function Ranking({ title, usage, group }: RankingProps) {
           {texts.usage.tooMany(rows.length - MAX_ROWS)}
         </a>
       )}
-    </Card>
+    </>
   );
 }

@@ -9,6 +9,8 @@ import { bucketStart } from '../../format/zones.ts';
 export interface MonthlySpend {
   /** Of a key with those that it replaced or that replaced it. Null: not known, because there are too many and others spent more. */
   get(spender: Key | Account): number | null;
+  /** The request that failed: nothing is known. */
+  failed?: { error: unknown; refetch(): Promise<unknown> };
 }
 
 /** Keys or accounts whose spend is read, those with the largest. */
@@ -28,8 +30,9 @@ export function useMonthlySpend(group: 'key' | 'account'): MonthlySpend | undefi
     bucket: 'month',
   };
   const enabled = may(useSession(), 'reports.usage');
-  const buckets = useUsage(month, 'month', { groupBy: group }, { enabled, top: MOST_SPENDERS }).data?.buckets;
-  if (buckets === undefined) return undefined;
+  const usage = useUsage(month, 'month', { groupBy: group }, { enabled, top: MOST_SPENDERS });
+  if (usage.data === undefined) return usage.isError ? { get: () => null, failed: usage } : undefined;
+  const { buckets } = usage.data;
   // A key that was rotated counts as the first one, as in its budget.
   const counted = buckets.map((bucket) => ({ ...bucket, key: bucket.original_key ?? bucket.key }) as UsageBucket);
   const spent = new Map(groupTotals(counted, group).map(({ id, cost_usd }) => [id, cost_usd]));
