@@ -132,6 +132,7 @@ interface ListedRequest {
   model: string | null;
   endpoint: string;
   key_name: string;
+  account_id: string;
   cost_usd: number;
   region: string | null;
 }
@@ -280,6 +281,12 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
         `…${id.slice(-6)}`,
       ]),
     );
+    if (account() === '*') {
+      const names = (await json<{ data: { id: string; name: string }[] }>('/v1/admin/accounts', key())).data;
+      expect(await columns('Requests', 'Account')).toEqual(
+        requests.map(({ account_id: id }) => [names.find((each) => each.id === id)?.name]),
+      );
+    }
     const totals = (await report('')).totals;
     expect(requests.reduce((sum, { cost_usd: cost }) => sum + cost, 0)).toBeCloseTo(totals.cost_usd, 9);
 
@@ -626,6 +633,9 @@ describeInBrowser('an operator with another account chosen', () => {
     await page.locator('.stats').waitFor();
     expect(await spent(team)).toBe(before.team + 1);
     expect(await spent('default')).toBe(before.own);
+    await page.getByRole('button', { name: 'Show code' }).click();
+    const code = page.getByRole('dialog', { name: 'This request as code' });
+    expect(await code.locator('pre').textContent()).toContain(`'${bed.address}/v1/chat/completions?account=${team}'`);
     await page.goto(`${bed.address}/console${`/audit?account=${team}&action=account.used`}`);
     await expect.poll(async () => (await cells(page, 'Audit log')).rows.length).toBe(2);
   });

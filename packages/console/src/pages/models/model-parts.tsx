@@ -1,4 +1,4 @@
-import type { Engine, Model } from '../../api/types.ts';
+import type { Engine, Modality, Model } from '../../api/types.ts';
 import { money } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { isBroken, Status } from '../engines/engine-facts.tsx';
@@ -30,10 +30,21 @@ export const ModelStatus = ({ model, engine }: ModelState) => (
   />
 );
 
-/** A cell with a price; models that do not have it show a dash. */
-export function price(field: 'prompt_per_million' | 'completion_per_million' | 'cache_read_per_million') {
-  return ({ pricing }: Model) => {
-    const value = pricing[field];
-    return value === null ? '–' : money(value);
+type Price = keyof Model['pricing'];
+
+/** What models of a kind are charged for. */
+const CHARGED: Readonly<Record<Modality, readonly Price[]>> = {
+  chat: ['prompt_per_million', 'completion_per_million', 'cache_read_per_million'],
+  embedding: ['prompt_per_million'],
+  rerank: ['prompt_per_million'],
+  audio: ['audio_per_minute'],
+};
+
+/** A cell with a price. It may also be free, or no price of such models. */
+export function price(field: Price) {
+  return ({ modality, pricing }: Model) => {
+    const value = pricing[field] ?? 0;
+    if (value > 0) return money(value);
+    return CHARGED[modality].includes(field) ? texts.models.free : '–';
   };
 }

@@ -14,7 +14,7 @@ import { Badge, toast } from '../../components/feedback.tsx';
 import { TextField } from '../../components/fields.tsx';
 import { useErrorOf } from '../../components/form.tsx';
 import { Modal, Sheet } from '../../components/overlay.tsx';
-import { full, money } from '../../format/numbers.ts';
+import { full } from '../../format/numbers.ts';
 import { date } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { labelOf } from '../../texts/label-of.ts';
@@ -50,7 +50,7 @@ export function ModelSheet({ model, engine, onClose }: ModelSheetProps) {
     [models.columns.input, price('prompt_per_million')(model)],
     [models.columns.output, price('completion_per_million')(model)],
     [models.cached, price('cache_read_per_million')(model)],
-    [models.columns.minute, model.pricing.audio_per_minute === null ? '–' : money(model.pricing.audio_per_minute)],
+    [models.columns.minute, price('audio_per_minute')(model)],
   ];
   return (
     <Sheet

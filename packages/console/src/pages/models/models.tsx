@@ -11,7 +11,7 @@ import { Sheet } from '../../components/overlay.tsx';
 import { Page } from '../../components/page.tsx';
 import { Slug } from '../../components/slug.tsx';
 import type { Column } from '../../components/table.tsx';
-import { compact, full, money } from '../../format/numbers.ts';
+import { compact, full } from '../../format/numbers.ts';
 import { date } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { LiveEngines } from '../engines/live-engines.tsx';
@@ -215,7 +215,7 @@ function modelColumns({ engineOf, forOperators }: ModelColumnsOptions): Column<M
       label: columns.minute,
       number: true,
       extra: true,
-      cell: ({ pricing }) => (pricing.audio_per_minute === null ? '–' : money(pricing.audio_per_minute)),
+      cell: price('audio_per_minute'),
     },
     {
       id: 'deprecated',

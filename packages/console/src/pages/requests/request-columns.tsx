@@ -1,4 +1,5 @@
 import { changeSearch } from '../../address/router.ts';
+import { useAccount, useAccounts } from '../../api/queries.ts';
 import type { RequestEntry } from '../../api/types.ts';
 import { StatusBadge } from '../../components/outcomes.tsx';
 import { Slug } from '../../components/slug.tsx';
@@ -9,7 +10,22 @@ import { texts } from '../../texts/en/texts.ts';
 
 const { columns } = texts.requests;
 
-export function requestColumns(zone: string): Column<RequestEntry>[] {
+/** Their requests are measured in seconds. */
+const AUDIO = '/v1/audio/';
+
+export interface RequestColumnsOptions {
+  zone: string;
+  /** Requests of several accounts are shown. */
+  withAccount: boolean;
+}
+
+export function requestColumns({ zone, withAccount }: RequestColumnsOptions): Column<RequestEntry>[] {
+  const account: Column<RequestEntry> = {
+    id: 'account',
+    label: texts.requests.account,
+    wide: true,
+    cell: ({ account_id: id }) => <AccountName id={id} />,
+  };
   return [
     {
       id: 'time',
@@ -47,14 +63,15 @@ export function requestColumns(zone: string): Column<RequestEntry>[] {
         </span>
       ),
     },
+    ...(withAccount ? [account] : []),
     {
       id: 'tokens',
       label: columns.tokens,
       number: true,
       wide: true,
-      cell: ({ prompt_tokens: prompt, completion_tokens: completion, audio_seconds: audio }) => (
+      cell: ({ endpoint, prompt_tokens: prompt, completion_tokens: completion, audio_seconds: audio }) => (
         <span title={`${full(prompt)} / ${full(completion)}`}>
-          {audio > 0 ? audioLength(audio) : `${compact(prompt)} / ${compact(completion)}`}
+          {endpoint.startsWith(AUDIO) ? audioLength(audio) : `${compact(prompt)} / ${compact(completion)}`}
         </span>
       ),
     },
@@ -84,4 +101,18 @@ export function requestColumns(zone: string): Column<RequestEntry>[] {
       ),
     },
   ];
+}
+
+function AccountName({ id }: { id: string }) {
+  const { data: newest } = useAccounts();
+  // Only those that the list leaves out are asked for one by one.
+  const account = useAccount(
+    newest && id,
+    newest?.data.find((each) => each.id === id),
+  );
+  return (
+    <span class="truncate" dir="auto" title={id}>
+      {account?.name ?? id}
+    </span>
+  );
 }

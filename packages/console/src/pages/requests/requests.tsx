@@ -4,6 +4,7 @@ import { useRange } from '../../address/range.ts';
 import { changeSearch, usePlace } from '../../address/router.ts';
 import { useEvent } from '../../api/events.ts';
 import { useKey, useModels, useRequests } from '../../api/queries.ts';
+import { ALL_ACCOUNTS, useAccountFilter } from '../../api/session.ts';
 import { Button } from '../../components/button.tsx';
 import { optionsOf, Select } from '../../components/choices.tsx';
 import { SearchField } from '../../components/fields.tsx';
@@ -30,6 +31,7 @@ export default function Requests() {
   const { search } = usePlace();
   const range = useRange('24h');
   const models = useModels();
+  const account = useAccountFilter();
   const filter = (name: string) => search.get(name) ?? undefined;
   const query = {
     status: filter('status'),
@@ -119,7 +121,7 @@ export default function Requests() {
         label={texts.requests.title}
         rowKey={({ id }) => id}
         skeletonRows={12}
-        columns={requestColumns(range.zone)}
+        columns={requestColumns({ zone: range.zone, withAccount: account === ALL_ACCOUNTS })}
         filters={NO_FILTERS}
         empty={<FirstRequest title={texts.requests.emptyTitle} text={texts.requests.emptyText} />}
         selected={open}

@@ -32,6 +32,7 @@ export const models = {
   tryIt: 'Try it',
   facts: 'Details',
   prices: 'Prices in USD',
+  free: 'free',
   cached: 'Cached input / 1 M',
   versions: 'Versions',
   versionsHint: 'A pin such as slug@date always runs that version. The slug alone runs the recommended one.',
