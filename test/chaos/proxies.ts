@@ -35,7 +35,8 @@ function replaced(recipe: string, changes: readonly (readonly [from: string, to:
 
 async function running(port: number, program: string, args: readonly string[]): Promise<[string, ChildProcess]> {
   const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'inherit'] });
-  const kill = () => child.kill('SIGKILL');
+  // nginx would leave its workers behind when it is killed.
+  const kill = () => child.kill('SIGTERM');
   process.once('exit', kill);
   child.once('exit', () => process.removeListener('exit', kill));
   const address = `http://127.0.0.1:${port}`;
@@ -47,7 +48,7 @@ async function running(port: number, program: string, args: readonly string[]): 
 
 async function ended(child: ChildProcess): Promise<void> {
   const exited = once(child, 'exit');
-  child.kill('SIGKILL');
+  child.kill('SIGTERM');
   await exited;
 }
 
