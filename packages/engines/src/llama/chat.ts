@@ -68,6 +68,7 @@ export async function createChatCapability({
   });
   const rows = spec.parallelSequences + (keepsShape ? 1 : 0);
   const { sequences, close } = await createSequences({
+    slug: spec.slug,
     open: (contextSize) =>
       model.createContext({
         contextSize,

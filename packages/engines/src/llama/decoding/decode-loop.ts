@@ -48,8 +48,9 @@ export interface DecodeLoopOptions {
   batchSize: number;
   /** Threads for a batch. */
   threads(steps: readonly Step[]): number;
-  /** Called before a batch. Its steps fail if it does. */
+  /** Called before a batch. If it fails, so do the steps that have no room. */
   makeRoom?(steps: readonly Step[]): Promise<void> | undefined;
+  hasRoom?(step: Step): boolean;
   /** What is added to a batch. */
   fill?(steps: readonly Step[]): readonly IdleRow[];
   now?(): number;
@@ -63,7 +64,8 @@ export interface DecodeLoopOptions {
  * computed with it where they fit. So a chunk of a long prompt is the most that another account waits for, however many prompts there are.
  */
 export function createDecodeLoop(options: DecodeLoopOptions): DecodeLoop {
-  const { batching, batchSize, threads, makeRoom, fill = () => [], now = () => performance.now() } = options;
+  const { batching, batchSize, threads, makeRoom, hasRoom = () => false, fill = () => [] } = options;
+  const { now = () => performance.now() } = options;
   /** Oldest first. */
   const queue: Step[] = [];
   const accounts = new Share('work').members;
@@ -90,11 +92,19 @@ export function createDecodeLoop(options: DecodeLoopOptions): DecodeLoop {
     return { logits: steps.map((step) => logits.get(step) ?? new Uint32Array()), decoded: context.decodeBatch() };
   }
 
-  async function compute(steps: readonly Step[]): Promise<void> {
+  async function compute(taken: readonly Step[]): Promise<void> {
+    let steps = taken;
     let logits: Uint32Array[];
     try {
       const growth = makeRoom?.(steps);
-      if (growth !== undefined) await growth;
+      if (growth !== undefined) {
+        await growth.catch((error: unknown) => {
+          steps = taken.filter(hasRoom);
+          const tooLong = taken.filter((step) => !hasRoom(step));
+          fail(tooLong, error);
+        });
+        if (steps.length === 0) return;
+      }
       const began = now();
       const idle = fill(steps);
       const batch = start(steps, idle);

@@ -1,8 +1,11 @@
+import { errors } from '@baobab/core/errors/errors.ts';
 import type { LlamaContext, LlamaContextSequence } from 'node-llama-cpp';
 import { type Addon, addonOf, type SavedSequence } from './addon.ts';
 import type { Sequence } from './sequence.ts';
 
 export interface GrowingContextOptions {
+  /** Of the model, for errors. */
+  slug: string;
   /** Makes a context with room for so many tokens of each sequence. */
   open(length: number): Promise<LlamaContext>;
   /** Room to begin with. */
@@ -29,6 +32,7 @@ export class GrowingContext {
   #context: LlamaContext;
   /** The library's own. It keeps the number in use. */
   #first: LlamaContextSequence;
+  #isLost = false;
 
   static async open(options: GrowingContextOptions): Promise<GrowingContext> {
     const { startLength, maxLength } = options;
@@ -46,7 +50,7 @@ export class GrowingContext {
 
   /** Room of each sequence now. */
   get length(): number {
-    return Math.min(this.#context.contextSize, this.maxLength);
+    return this.#isLost ? 0 : Math.min(this.#context.contextSize, this.maxLength);
   }
 
   get sequences(): number {
@@ -67,8 +71,8 @@ export class GrowingContext {
   }
 
   /**
-   * Makes room for `length` tokens. Nothing else may use the context meanwhile. `readAgain`: computes what a sequence holds in a context that
-   * is empty.
+   * Makes room for `length` tokens. Nothing else may use the context meanwhile. If it fails, the sequences hold what they held, or the process
+   * ends. `readAgain`: computes what a sequence holds in a context that is empty.
    */
   async grow(
     length: number,
@@ -79,21 +83,34 @@ export class GrowingContext {
     const wanted = Math.max(Math.ceil(length / CELLS) * CELLS, 2 * before);
     const used = sequences.filter(({ tokens }) => tokens.length > 0);
     const saved = new Map<Sequence, SavedSequence>();
-    if (!this.isForwardOnly) for (const sequence of used) saved.set(sequence, await this.addon.save(sequence.id));
-    await this.#context.dispose();
+    let refusal: unknown;
     try {
-      await this.#replace(Math.min(wanted, this.maxLength));
+      if (!this.isForwardOnly) for (const sequence of used) saved.set(sequence, await this.addon.save(sequence.id));
     } catch (error) {
-      // There may still be room for what was there. Without a context this process is of no use, and the server starts another one.
-      await this.#replace(before).catch((lost: unknown) => {
-        setImmediate(() => {
-          throw lost;
-        });
+      for (const copy of saved.values()) copy.dispose();
+      throw this.#noMemory(error);
+    }
+    try {
+      await this.#context.dispose();
+      await this.#replace(Math.min(wanted, this.maxLength)).catch((error: unknown) => {
+        // There may still be room for what was there.
+        refusal = error;
+        return this.#replace(before);
       });
       await this.#fill(used, saved, readAgain);
-      throw new Error('There is no memory for a longer context', { cause: error });
+    } catch (lost) {
+      // The context no longer holds what its sequences hold. This process is of no use, and the server starts another one.
+      this.#isLost = true;
+      setImmediate(() => {
+        throw lost;
+      });
+      throw this.#noMemory(lost);
     }
-    await this.#fill(used, saved, readAgain);
+    if (refusal !== undefined) throw this.#noMemory(refusal);
+  }
+
+  #noMemory(cause: unknown): Error {
+    return errors.modelUnavailable(this.#options.slug, 'there is no memory for a longer context', cause);
   }
 
   async #replace(length: number): Promise<void> {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SamplingOptions } from '@baobab/core/engine/engine.ts';
 import { getLlama, type LlamaContext, LlamaGrammarEvaluationState, LlamaLogLevel, type Token } from 'node-llama-cpp';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { llamaLibrary } from '../backend/local-builds.ts';
 import { selfTestModel } from '../backend/test-model.ts';
 import { type AddonContext, addonOf, LIBRARY_VERSION, type TokenWithLogits } from './addon.ts';
@@ -70,6 +70,7 @@ async function open(way: Way, count = 1, { idleRows = 'none', forwardOnly = fals
     way === 'library'
       ? await ofLibrary()
       : await createSequences({
+          slug: 'acme/tiny',
           open: openContext,
           startLength: CONTEXT_SIZE,
           maxLength: CONTEXT_SIZE,
@@ -447,26 +448,135 @@ describe('sequences past the public interface of node-llama-cpp', () => {
     expect(growing.lengths).toEqual([CONTEXT_SIZE, 2 * CONTEXT_SIZE]);
   });
 
-  it('fail what there is no memory for, and keep what they hold', async () => {
-    let refused = 0;
-    const contexts: Opening['open'] = async (contextSize) => {
-      if (contextSize > CONTEXT_SIZE) {
-        refused += 1;
-        throw new Error('no memory');
-      }
+  /** Contexts of two sequences, and what to do with one that is longer than the first. */
+  const contexts =
+    (grow: (contextSize: number) => void) =>
+    async (contextSize: number): Promise<LlamaContext> => {
+      if (contextSize > CONTEXT_SIZE) grow(contextSize);
       return model.createContext({ contextSize, sequences: 2, batchSize: BATCH_SIZE, threads: 1 });
     };
-    await using opened = await open('native', 2, { ...LONG, open: contexts });
+  const noMemory = () => {
+    throw new Error('no memory');
+  };
+  const TOO_LONG = Array.from({ length: CONTEXT_SIZE + 1 }, () => 5 as Token);
+  const refused = { code: 'model_unavailable', message: expect.stringContaining('no memory for a longer context') };
+
+  it('fail what there is no memory for, and keep what they hold', async () => {
+    const asked: number[] = [];
+    await using opened = await open('native', 2, {
+      ...LONG,
+      open: contexts((length) => {
+        asked.push(length);
+        noMemory();
+      }),
+    });
     const [first, second] = opened.sequences as readonly [Sequence, Sequence];
     await first.read(PROMPT, ALONE);
-    const long = Array.from({ length: CONTEXT_SIZE + 1 }, () => 5 as Token);
-    await expect(second.read(long, ALONE)).rejects.toThrow('no memory for a longer context');
-    expect(refused).toBe(1);
+    await expect(second.read(TOO_LONG, ALONE)).rejects.toMatchObject(refused);
+    expect(asked).toEqual([2 * CONTEXT_SIZE]);
     expect(first.tokens).toEqual(PROMPT);
     const more = { tokens: [9 as Token], probabilities: true };
     await second.truncate(0);
     await second.read(PROMPT, ALONE);
     expect(await write(first, more)).toEqual(await write(second, more));
+  });
+
+  it('fail only what there is no memory for: the others in its batch go on', async () => {
+    await using whole = await open('native', 2);
+    await using opened = await open('native', 2, { ...LONG, open: contexts(noMemory) });
+    const [first, second] = opened.sequences as readonly [Sequence, Sequence];
+    const request = { temperature: 0, logitBias: ENDLESS };
+    const short = (sequence: Sequence) => write(sequence, { request, count: 100, priority: sharedBy(sequence.id) });
+    const leave = opened.batching.share();
+    second.expectedTokens = 2 * CONTEXT_SIZE;
+    const [written, failed] = await Promise.allSettled([short(first), short(second)]);
+    leave();
+    expect(failed).toMatchObject({ status: 'rejected', reason: refused });
+    expect(written).toEqual({ status: 'fulfilled', value: await short(whole.sequences[0]) });
+  });
+
+  it('keep what they hold when it cannot be copied', async () => {
+    let copies = 0;
+    await using opened = await open('native', 2, {
+      ...LONG,
+      find: (...found) => {
+        const addon = addonOf(...found);
+        const save: typeof addon.save = async (id) => {
+          if (id === 1) noMemory();
+          const copy = await addon.save(id);
+          copies += 1;
+          return {
+            dispose() {
+              copies -= 1;
+              copy.dispose();
+            },
+          };
+        };
+        return { ...addon, save };
+      },
+    });
+    const [first, second] = opened.sequences as readonly [Sequence, Sequence];
+    await first.read(PROMPT, ALONE);
+    await expect(second.read(TOO_LONG, ALONE)).rejects.toMatchObject(refused);
+    expect(opened.lengths).toEqual([CONTEXT_SIZE]);
+    expect(copies).toBe(0);
+    const more = { tokens: [9 as Token], probabilities: true };
+    await second.truncate(0);
+    await second.read(PROMPT, ALONE);
+    expect(await write(first, more)).toEqual(await write(second, more));
+  });
+
+  it.each<[string, Opening]>([
+    ['no context can be made', { open: contexts(noMemory) }],
+    [
+      'a copy cannot be written back',
+      {
+        find: (...found) => ({
+          ...addonOf(...found),
+          restore: async () => noMemory(),
+        }),
+      },
+    ],
+  ])('end the process when %s: they would go on without what was said', async (_, { open: contexts, ...given }) => {
+    const thrown: (() => void)[] = [];
+    const immediate = vi.spyOn(globalThis, 'setImmediate').mockImplementation(((task: () => void) => {
+      thrown.push(task);
+    }) as typeof setImmediate);
+    let contextsMade = 0;
+    const once = contexts && ((length: number) => (contextsMade++ === 0 ? contexts(length) : noMemory()));
+    await using opened = await open('native', 2, { ...LONG, ...given, ...(once && { open: once }) });
+    const [first, second] = opened.sequences as readonly [Sequence, Sequence];
+    await first.read(PROMPT, ALONE);
+    await expect(second.read(TOO_LONG, ALONE)).rejects.toMatchObject(refused);
+    immediate.mockRestore();
+    expect(thrown).toHaveLength(1);
+    expect(thrown[0]).toThrow('no memory');
+  });
+
+  it('are closed after a growth that runs', async () => {
+    const { promise: growing, resolve: began } = Promise.withResolvers<void>();
+    const { promise: goOn, resolve: release } = Promise.withResolvers<void>();
+    const plain = contexts(() => {});
+    const opened = await open('native', 2, {
+      ...LONG,
+      open: async (length) => {
+        if (length > CONTEXT_SIZE) {
+          began();
+          await goOn;
+        }
+        return plain(length);
+      },
+    });
+    const [first, second] = opened.sequences as readonly [Sequence, Sequence];
+    await first.read(PROMPT, ALONE);
+    const long = second.read(TOO_LONG, ALONE);
+    await growing;
+    const more = expect(write(first, { tokens: [9 as Token] })).rejects.toThrow('unloaded');
+    const forgotten = first.truncate(3);
+    const closed = opened.close();
+    release();
+    await Promise.all([long, more, forgotten, closed]);
+    expect(first.tokens).toEqual(PROMPT.slice(0, 3));
   });
 
   it('begin nothing after the model is unloaded', async () => {

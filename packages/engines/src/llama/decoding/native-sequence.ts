@@ -31,6 +31,8 @@ export async function createSequences(options: ContextSequencesOptions): Promise
   const { batching, threads, idleRows = 'none' } = options;
   const context = await GrowingContext.open(options);
   const { addon } = context;
+  const roomFor = ({ sequenceId, position, tokens }: Step) =>
+    Math.min(Math.max(position + tokens.length, sequences[sequenceId]?.expectedTokens ?? 0), context.maxLength);
   const loop: DecodeLoop = createDecodeLoop({
     get context() {
       return addon.context;
@@ -39,13 +41,11 @@ export async function createSequences(options: ContextSequencesOptions): Promise
     batchSize: context.batchSize,
     threads,
     makeRoom(steps) {
-      const ends = steps.map(({ sequenceId, position, tokens }) =>
-        Math.max(position + tokens.length, sequences[sequenceId]?.expectedTokens ?? 0),
-      );
-      const length = Math.min(Math.max(...ends), context.maxLength);
+      const length = Math.max(...steps.map(roomFor));
       if (length <= context.length) return undefined;
       return context.grow(length, sequences, (sequence) => computeAgain(addon, context.batchSize, sequence));
     },
+    hasRoom: (step) => roomFor(step) <= context.length,
     fill(steps) {
       if (idleRows === 'none' || steps[0]?.tokens.length !== 1) return [];
       const used = steps.map(({ sequenceId }) => sequenceId);
