@@ -1,12 +1,12 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { EMBEDDING, startHttpBed } from './bed.ts';
+import { EMBEDDING, KEY, startHttpBed } from './bed.ts';
 
 const bed = await startHttpBed();
 afterAll(() => bed[Symbol.asyncDispose]());
 
 interface LiveEvent {
   name: string;
-  data: { data?: { id: string; account_id: string }[]; model?: string };
+  data: { data?: { id: string; account_id: string; key_name: string | null }[]; model?: string };
 }
 
 /** Reads events until one is the wanted one or the stream ends. */
@@ -49,6 +49,48 @@ describe('GET /v1/events', () => {
     expect(events.some(({ name }) => name === 'engine')).toBe(false);
     const refused = await bed.fetch('/v1/events?account=*', { key: one.secret });
     expect(refused.status).toBe(403);
+  });
+
+  it('names the key of an operator who worked for a member to operators only, as lists and usage do', async () => {
+    const member = await createMember('helped');
+    const streams = [
+      await bed.fetch('/v1/events', { key: member.secret }),
+      await bed.fetch('/v1/events?account=helped'),
+    ] as const;
+    const answered = await bed.post('/v1/embeddings?account=helped', { model: EMBEDDING, input: 'a' });
+    const id = answered.headers.get('x-request-id');
+    await bed.post('/v1/embeddings', { model: EMBEDDING, input: 'a' }, member.secret);
+
+    const namesIn = async (answer: Response): Promise<(string | null)[]> => {
+      const { data, buckets } = (await answer.json()) as Record<string, { key_name: string | null }[]>;
+      return (data ?? buckets ?? []).map(({ key_name: name }) => name).sort();
+    };
+    const seenBy = async (stream: Response, key: string, choice: string) => {
+      const isOne = ({ data }: LiveEvent) => data.data?.some((request) => request.id === id) === true;
+      const events = await readUntil(stream, isOne);
+      const one = (await (await bed.fetch(`/v1/requests/${id}`, { key })).json()) as { key_name: string | null };
+      return {
+        event: events.flatMap(({ data }) => data.data ?? []).find((request) => request.id === id)?.key_name,
+        request: one.key_name,
+        list: await namesIn(await bed.fetch(`/v1/requests?${choice}`, { key })),
+        usage: await namesIn(
+          await bed.fetch(`/v1/usage?start=2026-01-01&bucket=month&group_by=key&${choice}`, { key }),
+        ),
+      };
+    };
+    const both = ['first key', 'member'];
+    expect(await seenBy(streams[0], member.secret, '')).toEqual({
+      event: null,
+      request: null,
+      list: ['member', null],
+      usage: ['member', null],
+    });
+    expect(await seenBy(streams[1], KEY, 'account=helped')).toEqual({
+      event: both[0],
+      request: both[0],
+      list: both,
+      usage: both,
+    });
   });
 
   it('sends operators the engines', async () => {

@@ -203,6 +203,16 @@ export function whyTextIsHidden({ account, key }: Principal, accountId: string):
   return key.scopes.includes('prompts') ? null : 'missing_scope';
 }
 
+/** Who reads a report. `accountId`: the account that it is about; undefined: all accounts. */
+export interface Reader {
+  accountId?: string | undefined;
+  forOperators?: boolean | undefined;
+}
+
+/** Keys of operators work for other accounts too, which see their ids only. */
+export const seesKeyName = (reader: Reader, key: Pick<ApiKey, 'accountId'>): boolean =>
+  reader.forOperators === true || reader.accountId === key.accountId;
+
 /** New values of some fields. Undefined ones stay as they are. */
 export type Changes<T> = { [Field in keyof T]?: T[Field] | undefined };
 

@@ -24,7 +24,7 @@ export interface UsageQuery extends UsageWindow, UsageFilter {
   topOf?: { start: number; end: number } | undefined;
   /** Only the rows behind this one. Not together with `top`. */
   after?: UsagePosition | undefined;
-  /** Names keys of other accounts too: those of operators that worked for this one. */
+  /** See `seesKeyName`. */
   forOperators?: boolean | undefined;
 }
 

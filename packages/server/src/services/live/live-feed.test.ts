@@ -50,7 +50,7 @@ function follow(changes: Partial<Subscription> = {}) {
   const events: LiveEvent[] = [];
   const stop = feed.subscribe({
     accountId: 'acct_1',
-    withEngines: false,
+    forOperators: false,
     send: (event) => events.push(event),
     ...changes,
   });
@@ -130,7 +130,7 @@ it('looks at engines only for operators, and at nothing when nobody follows', as
   const member = follow();
   await vi.advanceTimersByTimeAsync(2_000);
   expect(engineReads).toBe(0);
-  const operator = follow({ withEngines: true });
+  const operator = follow({ forOperators: true });
   await vi.advanceTimersByTimeAsync(2_000);
   engines = [{ slug: 'acme/one', version: '1', status: 'ready' }];
   await vi.advanceTimersByTimeAsync(2_000);

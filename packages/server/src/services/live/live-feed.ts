@@ -73,8 +73,8 @@ export type LiveEvent =
 export interface Subscription {
   /** Requests, counters and batches are those of this account. Undefined: of all. */
   accountId: string | undefined;
-  /** For operators. */
-  withEngines: boolean;
+  /** With engines, and the names of all keys. */
+  forOperators: boolean;
   send(event: LiveEvent): void;
 }
 
@@ -137,7 +137,7 @@ export function createLiveFeed(dependencies: LiveFeedDependencies): LiveFeed {
   async function sendRequests(subscriber: Subscriber): Promise<void> {
     const ended = subscriber.ended.splice(0);
     if (ended.length === 0) return;
-    subscriber.send({ kind: 'requests', entries: await requests.withNames(ended.reverse()) });
+    subscriber.send({ kind: 'requests', entries: await requests.withNames(ended.reverse(), subscriber) });
   }
 
   async function sendBatches(watching: readonly Subscriber[]): Promise<void> {
@@ -171,7 +171,7 @@ export function createLiveFeed(dependencies: LiveFeedDependencies): LiveFeed {
       if (ticks % COUNTER_TICKS === 0) for (const subscriber of watching) sendCounters(subscriber);
       for (const subscriber of watching) await sendRequests(subscriber);
       await sendBatches(watching);
-      await sendEngines(watching.filter(({ withEngines }) => withEngines));
+      await sendEngines(watching.filter(({ forOperators }) => forOperators));
     } catch (error) {
       onError(error);
     } finally {

@@ -1,4 +1,5 @@
 import { DIMENSIONS, type DimensionColumn, type DimensionName, fromFields } from '@baobab/core/domain/measures.ts';
+import { seesKeyName } from '@baobab/core/domain/principal.ts';
 import { DAY_MS } from '@baobab/core/domain/time/durations.ts';
 import type { UsageGroup, UsageGroupNames, UsageQuery, UsageReader, UsageRow } from '@baobab/core/ports/usage.ts';
 import type { Kysely } from 'kysely';
@@ -20,7 +21,8 @@ export function sqlUsage(database: SqlDatabase): UsageReader {
       let originals: ReadonlyMap<string, string> = new Map();
       const idsOf = (column: DimensionColumn) => [...new Set(rows.map((row) => row[column]))];
       if (query.groupBy.includes('key')) {
-        const keys = await keysOf(read, idsOf('key_id'), query.forOperators ? undefined : query.accountId);
+        const found = await keysOf(read, idsOf('key_id'));
+        const keys = found.filter(({ account_id: accountId }) => seesKeyName(query, { accountId }));
         names.set('key', new Map(keys.map(({ id, name }) => [id, name])));
         originals = new Map(keys.map(({ id, original_id }) => [id, original_id]));
       }
@@ -105,14 +107,9 @@ async function findAll<Row>(ids: readonly string[], find: (some: readonly string
   return found.flat();
 }
 
-const keysOf = (db: Kysely<Tables>, ids: readonly string[], accountId: string | undefined) =>
+const keysOf = (db: Kysely<Tables>, ids: readonly string[]) =>
   findAll(ids, (some) =>
-    db
-      .selectFrom('api_keys')
-      .select(['id', 'name', 'original_id'])
-      .where('id', 'in', some)
-      .$if(accountId !== undefined, (query) => query.where('account_id', '=', accountId ?? ''))
-      .execute(),
+    db.selectFrom('api_keys').select(['id', 'account_id', 'name', 'original_id']).where('id', 'in', some).execute(),
   );
 
 async function accountNames(db: Kysely<Tables>, ids: readonly string[]): Promise<Map<string, string>> {

@@ -125,7 +125,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventsDependencies> = async 
       return await streamedAnswer(request, reply, async (events) => {
         const leave = feed.subscribe({
           accountId,
-          withEngines: isOperator(key),
+          forOperators: isOperator(key),
           send(event) {
             if (signal.aborted) return;
             if (reply.raw.writableLength > MAX_UNREAD_BYTES) reply.raw.destroy();

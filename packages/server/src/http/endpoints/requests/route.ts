@@ -45,7 +45,7 @@ export const requestRoutes: FastifyPluginAsyncTypebox<RequestsDependencies> = as
       const filter = filterOf(request.query, await chosenAccount(request, accounts, account));
       const { entries, next } = await requestList.list(
         filter,
-        { limit, before: positionOf(after) },
+        { limit, before: positionOf(after), forOperators: isOperator(principalOf(request).key) },
         reportCallerOf(reply),
       );
       return {

@@ -31,7 +31,9 @@ const fields = {
   time: Type.String({ description: 'When it ended' }),
   account_id: Type.String(),
   key: Type.String(),
-  key_name: nullableText,
+  key_name: Type.Union([Type.String(), Type.Null()], {
+    description: 'Null: the key is gone, or it is one of an operator and the caller is not',
+  }),
   endpoint: Type.String(),
   model: Type.Union([Type.String(), Type.Null()], { description: 'Null: refused before the model was known' }),
   version: nullableText,
