@@ -8,7 +8,10 @@ export interface EngineReport {
   reason: string | null;
   processIds: readonly number[];
   memoryBytes: number;
-  /** The most that it takes here, and the part of that for contexts, which is taken when requests need it. 0 when it is not loaded here. */
+  /**
+   * An estimate of the most that it takes here, without copies while contexts grow, and the part of that for contexts, which is taken when
+   * requests need it. 0 when it is not loaded here.
+   */
   plannedBytes: number;
   contextBytes: number;
   /** What it runs on; null when it is not loaded here. */

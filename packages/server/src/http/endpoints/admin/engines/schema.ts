@@ -33,7 +33,10 @@ export const EngineShape = Type.Object({
   process_ids: Type.Array(Type.Integer()),
   processes: Type.Integer({ description: 'Engine processes that run' }),
   memory_bytes: Type.Integer(),
-  planned_bytes: Type.Integer({ description: 'The most that `memory_bytes` may become; 0 when it is not loaded' }),
+  planned_bytes: Type.Integer({
+    description:
+      'An estimate of the most that `memory_bytes` becomes; 0 when it is not loaded. For the moment in which a context grows, a copy of what it held comes on top: less than `context_bytes`',
+  }),
   context_bytes: Type.Integer({
     description: 'The part of `planned_bytes` for the contexts of requests, which is taken when they need it',
   }),
