@@ -1,5 +1,5 @@
 import { globSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadCatalog } from '../packages/server/src/catalog/load.ts';
 
@@ -115,7 +115,7 @@ describe('the weights in the checkout', () => {
   it('are those that the catalog names', () => {
     const named = loadCatalog([join(ROOT, 'catalog')]).flatMap(({ versions }) =>
       versions.flatMap(({ source }) =>
-        source?.kind === 'file' ? (source.files ?? []).map(({ as }) => join(source.path, as)) : [],
+        source?.kind === 'file' ? (source.files ?? []).map(({ as }) => relative(ROOT, join(source.path, as))) : [],
       ),
     );
     const inCheckout = globSync('models/*/*/*', { cwd: ROOT });
