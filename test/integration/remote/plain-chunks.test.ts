@@ -77,6 +77,7 @@ async function answered(scenario: Scenario, writesJson: boolean) {
     deadlines: { watch() {}, forget() {} },
     path: () => '/',
     authorization: {},
+    refusedOldKey: () => false,
     credentials: hasKey ? [SECRET] : [],
     scrub: createSecretScrubber([SECRET]),
     dialect: { ...vllm, countTexts: undefined },
