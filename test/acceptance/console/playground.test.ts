@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Page } from 'playwright-core';
 import { beforeAll, expect, it } from 'vitest';
 import { openAccount, type SharedAccount } from '../shared-account.ts';
 import { describeInBrowser, expectAccessible, openPage, signIn } from './browser.ts';
@@ -17,6 +18,19 @@ const usage = async () => {
   });
   return ((await response.json()) as { totals: { requests: number; completion_tokens: number } }).totals;
 };
+
+/** The first list that the page reads is of a time before the model was loaded. */
+const showAsCold = (page: Page, model: string) =>
+  page.route(
+    (url) => url.pathname === '/v1/models',
+    async (route) => {
+      const response = await route.fetch();
+      const list = (await response.json()) as { data: { id: string; status: string }[] };
+      const data = list.data.map((each) => (each.id === model ? { ...each, status: 'cold' } : each));
+      await route.fulfill({ response, json: { ...list, data } });
+    },
+    { times: 1 },
+  );
 
 describeInBrowser('the playground', () => {
   it('streams a chat, shows what it took and keeps it over a reload', async () => {
@@ -191,12 +205,16 @@ describeInBrowser('the playground', () => {
   it('orders documents by relevance', async () => {
     await using opened = await openPage();
     const { page } = opened;
+    await showAsCold(page, 'baobab/rerank-small');
     await signIn(page, account.address, account.apiKey, '/playground?mode=rerank&model=baobab/rerank-small');
+    const choice = page.getByLabel('Model', { exact: true }).locator('option:checked');
+    await expect.poll(() => choice.textContent()).toBe('baobab/rerank-small (not loaded)');
     await page.getByLabel('Query').fill('What is the capital of Kenya?');
     await page.getByLabel('Documents').fill('Bananas are yellow.\nNairobi is the capital of Kenya.');
     await page.keyboard.press('Control+Enter');
     await page.locator('.ranking-tall').first().waitFor();
     expect(await page.locator('.ranking-tall').first().textContent()).toContain('Nairobi');
+    await expect.poll(() => choice.textContent()).toBe('baobab/rerank-small');
     await expectAccessible(page);
   });
 

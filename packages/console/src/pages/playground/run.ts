@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { queryClient } from '../../api/query.ts';
 
 export interface Run<T> {
   running: boolean;
@@ -23,7 +24,9 @@ export function useRun<T>(): Run<T> {
     setState((before) => ({ ...before, running: true, error: undefined }));
     work(own.signal)
       .then((value) => setState({ running: false, result: { value, ms: performance.now() - begun } }))
-      .catch((error: unknown) => setState(own.signal.aborted ? { running: false } : { running: false, error }));
+      .catch((error: unknown) => setState(own.signal.aborted ? { running: false } : { running: false, error }))
+      // The request may have loaded the model.
+      .finally(() => void queryClient.invalidateQueries({ queryKey: ['models'] }));
   };
   return {
     running: state.running,
