@@ -228,6 +228,7 @@ describeInBrowser('the playground', () => {
     const words = page.locator('.words .word');
     await words.first().waitFor();
     expect((await words.allTextContents()).join(' ').toLowerCase()).toContain('bottle of water');
+    expect(await page.locator('.stats').textContent()).toMatch(/\d s billed/);
     await expectAccessible(page);
     await words.last().click();
     await expect.poll(() => page.evaluate<number>("document.querySelector('audio').currentTime")).toBeGreaterThan(0);

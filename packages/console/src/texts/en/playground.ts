@@ -88,7 +88,7 @@ export const playground = {
   transcribe: 'Transcribe',
   transcript: 'Transcript',
   transcriptHint: 'Click a word to hear it.',
-  length: (time: string) => `${time} of audio`,
+  billed: (time: string) => `${time} billed`,
   detected: (language: string) => `language ${language}`,
   waveform: 'Waveform. Click to jump.',
 };

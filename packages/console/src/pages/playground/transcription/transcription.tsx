@@ -4,7 +4,7 @@ import { call } from '../../../api/client.ts';
 import { useWorkAccount } from '../../../api/session.ts';
 import { TextField } from '../../../components/fields.tsx';
 import { Card } from '../../../components/page.tsx';
-import { duration } from '../../../format/times.ts';
+import { audioLength } from '../../../format/times.ts';
 import { texts } from '../../../texts/en/texts.ts';
 import { costOf } from '../chat/cost.ts';
 import { useDraft } from '../drafts.ts';
@@ -123,7 +123,7 @@ export function Transcription({ models, model, onCode }: PartProps) {
               <p dir="auto">{answer.text}</p>
             )}
             <Stats cost={costOf(model, { seconds })} ms={run.result.ms}>
-              <span>{playground.length(duration(seconds * 1000))}</span>
+              <span>{playground.billed(audioLength(seconds))}</span>
               {answer.language && <span>{playground.detected(answer.language)}</span>}
             </Stats>
             <p class="small muted">{playground.transcriptHint}</p>
