@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { bytes, money, moneyExact } from '../../../packages/console/src/format/numbers.ts';
@@ -372,13 +373,15 @@ describeInBrowser.each(VIEWS)('with $view', ({ key, account }) => {
     const engineNames = engines.data.map(({ model, version }) => [`${model}@${version}`]);
     expect(sorted(await columns('Engines', 'Model'))).toEqual(sorted(engineNames));
     const loaded = engines.data.filter(({ processes }) => processes > 0);
-    const figure = page.locator('.figure', { hasText: 'Loaded models' }).locator('dd');
-    expect(await figure.first().textContent()).toBe(String(new Set(loaded.map(({ model }) => model)).size));
-    // Models whose weights cannot be fetched leave both lists when that is found out.
+    const figure = page.locator('.figure', { hasText: 'Ready' }).locator('dd');
+    // Models whose weights cannot be fetched become unavailable when that is found out.
     await expect
       .poll(async () => {
-        const served = await json<{ data: unknown[] }>('/v1/models');
-        return (await figure.last().textContent()) === `of ${served.data.length} served here`;
+        const statuses = (await columns('Engines', 'Status')).flat();
+        const available = statuses.filter((status) => status !== 'Unavailable');
+        const ready = statuses.filter((status) => status === 'Ready');
+        const counted = [String(ready.length), `of ${available.length} available`];
+        return isDeepStrictEqual(await figure.allTextContents(), counted);
       })
       .toBe(true);
     expect(await page.getByRole('button', { name: 'Unload' }).count()).toBe(loaded.length);

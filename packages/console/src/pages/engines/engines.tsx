@@ -1,5 +1,5 @@
 import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
-import { useEngines, useModels } from '../../api/queries.ts';
+import { useEngines } from '../../api/queries.ts';
 import type { Engine } from '../../api/types.ts';
 import { optionsOf, Segments } from '../../components/choices.tsx';
 import { Empty } from '../../components/feedback.tsx';
@@ -149,11 +149,10 @@ function engineColumns(all: readonly Engine[]): Column<Engine>[] {
 function EngineFigures({ engines: all }: { engines: readonly Engine[] }) {
   const { columns } = texts.engines;
   const sum = (value: (engine: Engine) => number) => all.reduce((total, engine) => total + value(engine), 0);
-  // A model has an engine for each of its versions.
-  const loaded = new Set(all.filter(({ processes }) => processes > 0).map(({ model }) => model));
-  const served = useModels().data?.data.length;
+  const available = all.filter(({ status }) => status !== 'unavailable');
+  const ready = available.filter(({ status }) => status === 'ready');
   const figures: [string, string, string][] = [
-    [texts.engines.loadedNow, full(loaded.size), served === undefined ? '' : texts.engines.servedOf(full(served))],
+    [texts.engines.statuses.ready, full(ready.length), texts.engines.availableOf(full(available.length))],
     [columns.memory, bytes(sum((engine) => engine.memory_bytes)), texts.engines.memoryHint],
     [texts.engines.running, full(sum((engine) => engine.in_flight)), texts.engines.runningHint],
     [texts.engines.queued, full(sum((engine) => engine.queue_depth)), texts.engines.queuedHint],
