@@ -427,6 +427,24 @@ describeInBrowser('a request that failed', () => {
   });
 });
 
+describeInBrowser('a request of an account that stores prompts', () => {
+  it('is not said to have an answer that there never was', async () => {
+    await bed.post('/v1/admin/accounts', { name: 'storing', store_prompts: true });
+    const made = await bed.post('/v1/admin/keys', { account: 'storing', name: 'key' });
+    const { secret } = (await made.json()) as { secret: string };
+    const refused = await bed.post('/v1/embeddings', { model: 'acme/none', input: 'x' }, secret);
+    const id = refused.headers.get('x-request-id');
+    await vi.waitFor(() => json(`/v1/requests/${id}`));
+    await using opened = await openPage();
+    const { page } = opened;
+    await signIn(page, bed.address, KEY, `/requests?account=*&request=${id}`);
+    await page
+      .getByRole('dialog', { name: 'Request' })
+      .getByText('What is kept of the prompt and the answer')
+      .waitFor();
+  });
+});
+
 describeInBrowser('a key', () => {
   it('is renamed, given other rights, and shows the limits that hold', async () => {
     await using opened = await openPage();

@@ -291,9 +291,9 @@ export const texts = {
     textUnavailable: {
       not_kept: 'The prompt and the answer of this request are not kept.',
       other_account:
-        'The prompt and the answer are kept. Only keys of their own account with the scope prompts can read them.',
+        'What is kept of the prompt and the answer can only be read by keys of its account with the scope prompts.',
       missing_scope:
-        'The prompt and the answer are kept, but this key lacks the scope prompts, which is needed to read them.',
+        'What is kept of the prompt and the answer can only be read with the scope prompts, which this key lacks.',
     },
     attemptsRefused: 'Refused before a model ran.',
     outcome: 'Outcome',
