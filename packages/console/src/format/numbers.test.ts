@@ -1,5 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, COUNT_STEPS, compact, full, money, moneyAxis, moneyColumn, moneyExact, percent } from './numbers.ts';
+import {
+  bytes,
+  COUNT_STEPS,
+  compact,
+  full,
+  money,
+  moneyAxis,
+  moneyColumn,
+  moneyExact,
+  moneyOfLimit,
+  percent,
+} from './numbers.ts';
 
 describe('numbers', () => {
   it('label counts with whole numbers', () => {
@@ -27,6 +38,17 @@ describe('numbers', () => {
     expect(moneyExact(18.358064101)).toBe('$18.358064101');
     expect(moneyExact(-0.5)).toBe('−$0.50');
     expect([0, 0.1564].map(moneyColumn)).toEqual(['$0.000000000', '$0.156400000']);
+  });
+
+  it.each([
+    [0.000666983, 0.000667453, ['$0.000667', '$0.0006675']],
+    [4.9999996, 5, ['$4.9999996', '$5.00']],
+    [0.000102, 5, ['$0.000102', '$5.00']],
+    [12.3456, 20, ['$12.35', '$20.00']],
+    [5, 5, ['$5.00', '$5.00']],
+    [0, 0.000000453, ['$0', '$0.000000453']],
+  ])('tells %d from a limit of %d', (spent, limit, shown) => {
+    expect(moneyOfLimit(spent, limit)).toEqual(shown);
   });
 
   it('gives the labels of an axis the same digits', () => {

@@ -37,13 +37,32 @@ export function percent(share: number): string {
   return `${value.toFixed(isNearEnd ? 1 : 0)} %`;
 }
 
+const NANO_DIGITS = 9;
+
+function digitsOf(usd: number): number {
+  const size = Math.abs(usd);
+  return size >= 1 || size === 0 ? 2 : Math.min(NANO_DIGITS, Math.max(2, Math.ceil(-Math.log10(size)) + 2));
+}
+
+function dollars(usd: number, digits: number): string {
+  if (usd === 0) return '$0';
+  const text = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: digits }).format(
+    Math.abs(usd),
+  );
+  return `${usd < 0 ? '−' : ''}$${text}`;
+}
+
 /** Dollars with as many digits as they need, down to the nano-dollar: "$0.000016", "$12.40", "$1,204.51". */
 export function money(usd: number): string {
-  if (usd === 0) return '$0';
-  const size = Math.abs(usd);
-  const digits = size >= 1 ? 2 : Math.min(9, Math.max(2, Math.ceil(-Math.log10(size)) + 2));
-  const text = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: digits }).format(size);
-  return `${usd < 0 ? '−' : ''}$${text}`;
+  return dollars(usd, digitsOf(usd));
+}
+
+/** What was spent and its limit, rounded alike, and never to the same text while they differ. */
+export function moneyOfLimit(spent: number, limit: number): [spent: string, limit: string] {
+  const write = (digits: number): [string, string] => [dollars(spent, digits), dollars(limit, digits)];
+  let digits = Math.max(digitsOf(spent), digitsOf(limit));
+  while (digits < NANO_DIGITS && spent !== limit && write(digits)[0] === write(digits)[1]) digits += 1;
+  return write(digits);
 }
 
 /** Between the labels of an axis of counts: there are no 2.5 requests. */
@@ -66,13 +85,7 @@ export function moneyColumn(usd: number): string {
 }
 
 /** To the nano-dollar, the unit of the ledger. */
-export function moneyExact(usd: number): string {
-  if (usd === 0) return '$0';
-  const text = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 9 }).format(
-    Math.abs(usd),
-  );
-  return `${usd < 0 ? '−' : ''}$${text}`;
-}
+export const moneyExact = (usd: number): string => dollars(usd, NANO_DIGITS);
 
 const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 

@@ -4,7 +4,7 @@ import { useOwnKey } from '../../api/queries.ts';
 import type { AppliedLimits, OwnKey } from '../../api/types.ts';
 import { Failure, Meter } from '../../components/feedback.tsx';
 import { Card, Skeleton } from '../../components/page.tsx';
-import { compact, money } from '../../format/numbers.ts';
+import { compact, money, moneyOfLimit } from '../../format/numbers.ts';
 import { ago } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 
@@ -74,7 +74,7 @@ function Spent({ ownKey: { budget } }: { ownKey: OwnKey }) {
   return (
     <div class="stack-tight">
       <div class="spread">
-        <span class="mono">{overview.budgetSpent(money(spent), money(limit))}</span>
+        <span class="mono">{overview.budgetSpent(...moneyOfLimit(spent, limit))}</span>
         <span class="small muted">{overview.budgetLeft(money(left), ago(budget.resets_at, now))}</span>
       </div>
       <Meter share={limit === 0 ? 1 : spent / limit} label={overview.budget} />

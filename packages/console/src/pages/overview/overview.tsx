@@ -11,7 +11,7 @@ import { Badge, Failure, Meter } from '../../components/feedback.tsx';
 import { Loaded, type LoadedProps } from '../../components/listing.tsx';
 import { Card, Page, Skeleton } from '../../components/page.tsx';
 import { RangeFilter } from '../../components/range-filter.tsx';
-import { full, money, moneyExact } from '../../format/numbers.ts';
+import { full, money, moneyExact, moneyOfLimit } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { FirstRequest } from '../first-request/first-request.tsx';
 import { keyState } from '../keys/key-parts.tsx';
@@ -199,7 +199,7 @@ function Budgets() {
                 </a>{' '}
                 <span class="muted small">{kind}</span>
               </span>
-              <span class="mono small">{overview.budgetSpent(money(spent), money(budget))}</span>
+              <span class="mono small">{overview.budgetSpent(...moneyOfLimit(spent, budget))}</span>
             </div>
             <Meter share={share} label={name} />
           </li>

@@ -1,5 +1,5 @@
 import { Meter } from '../../components/feedback.tsx';
-import { money, moneyExact } from '../../format/numbers.ts';
+import { money, moneyExact, moneyOfLimit } from '../../format/numbers.ts';
 import { texts } from '../../texts/en/texts.ts';
 
 interface Budget {
@@ -17,13 +17,14 @@ export interface SpendCellProps extends Budget {
 export function SpendCell({ spend, budget, isOfAccount = false }: SpendCellProps) {
   if (spend === undefined) return <span class="skeleton skeleton-line" />;
   if (spend === null) return '–';
+  const [spent, limit] = budget === null ? [money(spend)] : moneyOfLimit(spend, budget);
   return (
     <span title={moneyExact(spend)}>
-      {money(spend)}
-      {budget !== null && (
+      {spent}
+      {limit !== undefined && (
         <span class="muted wide-only">
           {' '}
-          / {money(budget)}
+          / {limit}
           {isOfAccount && ` ${texts.overview.limitFrom.account}`}
         </span>
       )}
@@ -39,7 +40,7 @@ export function Spend({ spend, budget, isOfAccount = false }: Budget & { spend: 
   return (
     <span class="mono">
       <Amount usd={spend} />
-      {budget !== null && ` ${texts.common.of} ${money(budget)}`}
+      {budget !== null && ` ${texts.common.of} ${moneyExact(budget)}`}
       {budget !== null && isOfAccount && ` ${texts.overview.limitFrom.account}`}
     </span>
   );
