@@ -97,9 +97,7 @@ export default function Usage() {
                 title={texts.usage.metrics[metric]}
                 aside={<span class="chart-zone">{texts.charts.zone(range.zone)}</span>}
               >
-                <p class="headline" title={exact(total ?? 0)}>
-                  {show(total ?? 0)}
-                </p>
+                <p class="headline">{exact(total ?? 0)}</p>
                 <TimeChart
                   label={texts.usage.metrics[metric]}
                   times={times}
