@@ -66,7 +66,7 @@ describe('a batch line or a background response', () => {
       expect(next(limited(7), 99)).toEqual({ waitMs: 7_000, counts: false });
       expect(next(limited(600))).toEqual({ waitMs: 30_000, counts: false });
       expect(next(new ApiError('rpm_exceeded', 'too many'))).toEqual({ waitMs: 1_000, counts: false });
-      const closed = new ApiError('rpm_exceeded', 'a limit of 0', { shouldRetry: false });
+      const closed = new ApiError('rpm_exceeded', 'not now', { shouldRetry: false });
       expect(next(closed)).toEqual({ waitMs: 30_000, counts: false });
     }
   });

@@ -128,7 +128,7 @@ interface WorkRule {
 /** The first rule that matches holds. Without one, the failure is the result. */
 const WORK_RULES: readonly WorkRule[] = [
   {
-    // A limit or a full queue. A limit of 0 may be raised.
+    // A limit or a full queue.
     matches: ({ type }) => type === 'rate_limit_error',
     waitMs: ({ retryAfterSeconds = 1, shouldRetry }) =>
       shouldRetry ? Math.min(LONGEST_WAIT_MS, retryAfterSeconds * 1_000) : LONGEST_WAIT_MS,

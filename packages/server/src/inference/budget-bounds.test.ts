@@ -144,6 +144,14 @@ it.each([6, 7, 13, 100])('so is audio of %d seconds whose file looks longer than
   expect(spentIn(rows)).toBe(seconds * 1_000);
 });
 
+it('audio of which not even a second can be paid is not told to be shorter', async () => {
+  const { ask } = audio({ key: { monthlyBudgetNanoUsd: 999 } });
+  await expect(ask(1)).rejects.toMatchObject({
+    code: 'budget_exceeded',
+    message: expect.stringContaining('Even the least that this model bills costs 0.000001 USD: use a cheaper model'),
+  });
+});
+
 describe('an open answer', () => {
   it('begins with a smaller step when the budget has no room for a whole one', async () => {
     const { call, inference, rows } = setUp({ key: { monthlyBudgetNanoUsd: 100_010 }, engine: writer(5_000) });

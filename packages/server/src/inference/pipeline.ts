@@ -1,5 +1,5 @@
 import { mayAskNextModel } from '@baobab/core/domain/attempts.ts';
-import { type Consumption, consumptionOf } from '@baobab/core/domain/measures.ts';
+import { atMost, type Consumption, consumptionOf, forEachMeasure } from '@baobab/core/domain/measures.ts';
 import type { Modality, ModelEntry, ModelVersion, ResolvedModel } from '@baobab/core/domain/model.ts';
 import { costNanoUsd } from '@baobab/core/domain/pricing.ts';
 import { type Account, hasBudget, type Principal } from '@baobab/core/domain/principal.ts';
@@ -121,6 +121,7 @@ export function createInference(dependencies: InferenceDependencies): InferenceS
       batchFactor: call.priority === 'batch' ? batchLimitFactor : undefined,
       estimatedTokens: bounds.tokens,
       estimatedCostNanoUsd: first && priceOf(first),
+      leastCostNanoUsd: first && priceOf(atMost(LEAST, most)),
       isOpen: first && isOpen(first, most),
     };
     const deciding = limits.admit(limited);
@@ -266,6 +267,9 @@ function dearest(
     return price;
   };
 }
+
+/** One of each: no request is billed less. */
+const LEAST = forEachMeasure(() => 1);
 
 const reservedBy = (work: BilledWork<unknown>, model: ResolvedModel, most: Consumption): Consumption =>
   work.reserve === undefined ? most : consumptionOf(work.reserve(model));

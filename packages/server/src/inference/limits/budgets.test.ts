@@ -54,6 +54,16 @@ describe('budgets', () => {
     expect(message).toContain(`Ask for less, such as ${smaller};`);
   });
 
+  it('advises another model when even the least costs more than is left', async () => {
+    const { admit } = setUp({ key: { monthlyBudgetNanoUsd: 100 } });
+    const { message } = await refused(admit({ modality: 'audio', estimatedCostNanoUsd: 200, leastCostNanoUsd: 101 }));
+    expect(message).toContain(
+      '0.0000001 USD left. Even the least that this model bills costs 0.000000101 USD: use a cheaper model, ' +
+        'or have the budget raised; the budget resets at',
+    );
+    expect(message).not.toContain('Ask for less');
+  });
+
   it('starts a new month with what the ledger has of it', async () => {
     const spent = async ({ start }: SpendingQuery) => (start === NOVEMBER ? 100n : 0n);
     const { admit, clock } = setUp({ key: { monthlyBudgetNanoUsd: 100 }, spent });

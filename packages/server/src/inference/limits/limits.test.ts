@@ -112,18 +112,6 @@ describe('rate limits', () => {
     });
   });
 
-  it('admits nothing when a limit is 0', async () => {
-    const final = { retryAfterSeconds: undefined, shouldRetry: false };
-    expect(await refused(setUp({ key: { rpm: 0 } }).admit())).toMatchObject({
-      code: 'rpm_exceeded',
-      message:
-        'This key may send no requests: its limit of requests per minute for this model and region is 0. ' +
-        'Trying again does not help until the limit is raised.',
-      ...final,
-    });
-    expect(await refused(setUp({ account: { tpm: 0 } }).admit())).toMatchObject({ code: 'tpm_exceeded', ...final });
-  });
-
   it('settles tokens with the real count, once', async () => {
     const { admit } = setUp({ key: { tpm: 100 } });
     const first = await admitted(admit({ estimatedTokens: 100 }));

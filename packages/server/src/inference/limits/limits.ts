@@ -30,6 +30,8 @@ export interface LimitedRequest extends LimitedSeries {
   estimatedTokens: number;
   /** Reserved in the budgets until the request is settled. Undefined: it is free, so it may run when they are spent. */
   estimatedCostNanoUsd: number | undefined;
+  /** What the smallest request to the model costs, for the advice in an error. */
+  leastCostNanoUsd?: number | undefined;
   /** More is reserved while it runs. */
   isOpen?: boolean | undefined;
 }
@@ -141,6 +143,7 @@ export function createLimits(dependencies: LimitsDependencies): Limits {
       tokens: request.estimatedTokens,
       budgets: limited,
       reserveNanoUsd,
+      leastNanoUsd: request.leastCostNanoUsd,
       part: request.isOpen ? 'first' : 'all',
       now: clock.now(),
     });

@@ -10,7 +10,6 @@ import type { Budget, LimitOwner, Series } from './ceilings.ts';
 /** A limit that refuses the request, and for how long. */
 interface Obstacle {
   code: ErrorCode;
-  /** Infinite: until the limit is raised. */
   waitMs: number;
   message: string | FieldText;
 }
@@ -38,6 +37,8 @@ export interface Ceilings {
   tokens: number;
   budgets: readonly Budget[];
   reserveNanoUsd: number;
+  /** What the smallest request of its kind costs. */
+  leastNanoUsd?: number | undefined;
   part: ReservedPart;
   now: number;
 }
@@ -52,11 +53,7 @@ export function refusal(answer: Refused, ceilings: Ceilings): ApiError {
   const { code, message, waitMs } = obstacles(answer, ceilings).reduce((one, other) =>
     other.waitMs > one.waitMs ? other : one,
   );
-  return new ApiError(
-    code,
-    message,
-    Number.isFinite(waitMs) ? { retryAfterSeconds: waitMs / 1000 } : { shouldRetry: false },
-  );
+  return new ApiError(code, message, { retryAfterSeconds: waitMs / 1000 });
 }
 
 const COUNTED_FOR: Readonly<Record<LimitOwner, string>> = {
@@ -69,24 +66,16 @@ const requestsText = (count: number | null): string => (count === 1 ? '1 request
 const reservedText = ({ reservedNanoUsd }: BudgetLevel): string =>
   reservedNanoUsd > 0 ? ` while ${usdText(reservedNanoUsd)} USD are reserved for running requests` : '';
 
-const closedText = (owner: LimitOwner, what: string): string =>
-  `This ${owner} may send no requests: its limit of ${what} per minute for ${COUNTED_FOR[owner]} is 0. ` +
-  'Trying again does not help until the limit is raised.';
-
 function retryText(waitMs: number): string {
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
   return `Try again in ${seconds === 1 ? '1 second' : `${seconds} seconds`}.`;
 }
 
 function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
-  const { modality, series, tokens, budgets, now, reserveNanoUsd, part } = ceilings;
+  const { modality, series, tokens, budgets, now, reserveNanoUsd, leastNanoUsd = 0, part } = ceilings;
   const found: Obstacle[] = [];
   for (const [index, { perMinute, owner }] of series.requests.buckets.entries()) {
     const { waitMs = 0 } = answer.requests[index] ?? {};
-    if (perMinute === 0 && waitMs > 0) {
-      found.push({ code: 'rpm_exceeded', waitMs: Number.POSITIVE_INFINITY, message: closedText(owner, 'requests') });
-      continue;
-    }
     found.push({
       code: 'rpm_exceeded',
       waitMs,
@@ -97,10 +86,6 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
   }
   for (const [index, { perMinute, owner }] of series.tokenBuckets.entries()) {
     const { waitMs = 0, remaining = 0 } = answer.tokens[index] ?? {};
-    if (perMinute === 0 && waitMs > 0) {
-      found.push({ code: 'tpm_exceeded', waitMs: Number.POSITIVE_INFINITY, message: closedText(owner, 'tokens') });
-      continue;
-    }
     found.push({
       code: 'tpm_exceeded',
       waitMs,
@@ -133,8 +118,12 @@ function obstacles(answer: Refused, ceilings: Ceilings): Obstacle[] {
           ? `The monthly budget of ${usdText(limitNanoUsd)} USD of this ${owner} is spent; it ${reset}.`
           : [
               `${MAY_COST[part](usdText(reserveNanoUsd))}, but this ${owner} has ${usdText(leftNanoUsd)} USD of its ` +
-                `monthly budget of ${usdText(limitNanoUsd)} USD left${reservedText(level)}. Ask for less, such as `,
-              ...SMALLER[modality],
+                `monthly budget of ${usdText(limitNanoUsd)} USD left${reservedText(level)}. `,
+              ...(leastNanoUsd > leftNanoUsd
+                ? [
+                    `Even the least that this model bills costs ${usdText(leastNanoUsd)} USD: use a cheaper model, or have the budget raised`,
+                  ]
+                : ['Ask for less, such as ', ...SMALLER[modality]]),
               `; the budget ${reset}.`,
             ],
     });
