@@ -50,6 +50,16 @@ describe('a transcription', () => {
     expect(file instanceof File && file.size).toBe(44 + 64_000);
   });
 
+  it('of no samples only has its options checked', async () => {
+    const silent = { samples: new Float32Array(0), language: 'sw' };
+    expect(await transcribe({ text: 'x' }, silent)).toMatchObject({ language: 'sw', segments: [] });
+    expect(bench.upstreams[0]?.requests).toEqual([]);
+    await bench.close();
+    await expect(transcribe({ text: 'x' }, { ...silent, task: 'translate' }, 'llama-server')).rejects.toMatchObject({
+      code: 'unsupported_parameter',
+    });
+  });
+
   it('is a translation on request, where the server has a route for it', async () => {
     await transcribe({ text: 'Hello.' }, { task: 'translate', language: 'sw' });
     const [request] = bench.upstreams[0]?.requests ?? [];

@@ -339,7 +339,7 @@ export interface ChatCapability {
 // --- transcription ---
 
 export interface TranscriptionRequest {
-  /** Mono 16 kHz samples of one window of at most 30 s. */
+  /** Mono 16 kHz samples of one window of at most 30 s. None: only the options are checked. */
   samples: Float32Array;
   /** ISO 639-1; undefined: detect. */
   language?: string | undefined;

@@ -85,6 +85,21 @@ describe('transcribe', () => {
     expect(events.at(-1)).toMatchObject({ text: deltas.join('') });
   });
 
+  it('lets the model check the options of silent audio', async () => {
+    const asked: TranscriptionRequest[] = [];
+    const { transcription } = start(
+      0,
+      async (request) => {
+        asked.push(request);
+        throw new Error('an unknown language');
+      },
+      { options: { language: 'xx' } },
+    );
+    await expect(collect(transcription)).rejects.toThrow('an unknown language');
+    expect(asked).toEqual([{ language: 'xx', samples: new Float32Array(0) }]);
+    expect(transcription.secondsSoFar()).toBe(0);
+  });
+
   it('settles the language with the first window that has one and keeps it', async () => {
     const asked: (string | undefined)[] = [];
     const { transcription } = start(4, async (request) => {

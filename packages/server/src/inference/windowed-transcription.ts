@@ -133,6 +133,8 @@ async function* windowResults<Source>(
   const windows = reader.read(source, own, mayDecode);
   const running: Promise<WindowResult>[] = [];
   let language = options.language;
+  const { task, prompt: _, ...choices } = options;
+  let isChecked = task !== 'translate' && !Object.values(choices).some(Boolean);
 
   const start = (window: AudioWindow) => {
     const run = transcribe({ ...options, language, samples: window.samples }, own).then((result) => ({
@@ -154,8 +156,11 @@ async function* windowResults<Source>(
       const next = await windows.next();
       if (next.done) {
         while (running.length > 0) yield await finish();
+        // What the model refuses, it refuses for silence too.
+        if (!isChecked) await transcribe({ ...options, samples: new Float32Array(0) }, own);
         return next.value;
       }
+      isChecked = true;
       start(next.value);
       if (running.length >= (language === undefined ? 1 : windowsAtOnce)) yield await finish();
     }

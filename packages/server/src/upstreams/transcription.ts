@@ -25,10 +25,9 @@ export function createRemoteTranscription(route: Route): RemoteTranscription {
     async transcribe(request, context) {
       const wav = wavFile(request.samples);
       const [result, upstream] = await route.run(context, async (call) => {
-        const { json } = await call.fetchJson({
-          ...transcriptionRequest(request, wav, call.upstream),
-          field: ['file'],
-        });
+        const sent = transcriptionRequest(request, wav, call.upstream);
+        if (request.samples.length === 0) return { language: request.language ?? '', segments: [] };
+        const { json } = await call.fetchJson({ ...sent, field: ['file'] });
         const transcription = readTranscription(json, request);
         if (transcription === undefined) throw call.malformed('the answer is not a transcription');
         return transcription;

@@ -44,3 +44,13 @@ it('does not translate with a model that only knows English', async () => {
     message: expect.stringContaining('only knows English'),
   });
 });
+
+it('refuses a language that it does not know, also of no samples', async () => {
+  const dependencies = { vocabulary: { languages: new Map([['en', 1]]) } } as unknown as ConstructorParameters<
+    typeof Transcriber
+  >[0];
+  const transcribe = (language: string) =>
+    new Transcriber(dependencies).transcribe({ samples: new Float32Array(0), language }, callContext());
+  await expect(transcribe('xx')).rejects.toMatchObject({ code: 'unsupported_parameter', param: 'language' });
+  expect(await transcribe('en')).toEqual({ language: 'en', segments: [] });
+});
