@@ -165,7 +165,7 @@ describe('keys beside a running server', () => {
     [['keys', 'rotate', 'key_none', '--grace', '25h'], /at most 24 hours/],
     [
       ['keys', 'create', '--nonsense'],
-      /there is no option '--nonsense'\nusage: baobab keys create <name> .*; 'baobab keys --help' lists the options\n$/,
+      /there is no option '--nonsense'; there are --rpm, .*\nusage: baobab keys create <name> .*; 'baobab keys --help' lists the options\n$/,
     ],
     [['keys', 'create', 'x', '--rpm', '--json'], /write --rpm=--json to pass it/],
     [['keys', 'create'], /'keys create' needs a name\nusage: baobab keys create/],

@@ -18,11 +18,11 @@ describe('options', () => {
   });
 
   it.each([
-    [['--bogus'], "there is no option '--bogus'"],
-    [['create', '--bogus=5'], "there is no option '--bogus'"],
+    [['--bogus'], "there is no option '--bogus'; there are --rpm, --json"],
+    [['create', '--bogus=5'], "there is no option '--bogus'; there are --rpm, --json"],
     [['--jsn'], "there is no option '--jsn'; did you mean '--json'?"],
-    [['-x'], "there is no option '-x'"],
-    [['--constructor'], "there is no option '--constructor'"],
+    [['-x'], "there is no option '-x'; there are --rpm, --json"],
+    [['--constructor'], "there is no option '--constructor'; there are --rpm, --json"],
     [['--rpm'], '--rpm needs a value'],
     [['--rpm', '--json'], "--rpm needs a value, and '--json' starts with a dash; write --rpm=--json to pass it"],
     [['--json=yes'], '--json takes no value'],

@@ -11,11 +11,10 @@ function optionProblem(token: Token, options: Options): string | undefined {
   const { rawName, value, inlineValue } = token;
   const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
   if (option === undefined) {
-    const meant = nearest(
-      rawName,
-      Object.keys(options).map((name) => `--${name}`),
-    );
-    return `there is no option '${rawName}'${meant === undefined ? '' : `; did you mean '${meant}'?`}`;
+    const names = Object.keys(options).map((name) => `--${name}`);
+    const meant = nearest(rawName, names);
+    if (meant !== undefined) return `there is no option '${rawName}'; did you mean '${meant}'?`;
+    return `there is no option '${rawName}'${names.length === 0 ? '' : `; there are ${names.join(', ')}`}`;
   }
   if (option.type === 'boolean') return inlineValue ? `${rawName} takes no value` : undefined;
   if (value === undefined) return `${rawName} needs a value`;

@@ -38,7 +38,8 @@ const help = (): string =>
     'usage: baobab <command> [options]',
     columns(Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary])),
     "'baobab <command> --help' shows its options, 'baobab --version' the version and its commit.\n" +
-      "Every setting is also an option of every command: 'baobab config --settings' lists them.",
+      'Every setting is also an option of every command, except secrets, which other users could see:\n' +
+      "'baobab config --settings' lists them.",
   ].join('\n\n');
 
 const usageOf = (name: string, { forms }: Command): string =>
