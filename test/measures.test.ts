@@ -15,7 +15,7 @@ import {
   type NOTHING_USED,
 } from '../packages/core/src/domain/measures.ts';
 import { openStore } from '../packages/server/src/adapters/store.ts';
-import { usageToCsv } from '../packages/server/src/http/endpoints/usage/route.ts';
+import { usageToCsv } from '../packages/server/src/http/endpoints/usage/csv.ts';
 import { createLedgerMetrics } from '../packages/server/src/metrics/ledger-metrics.ts';
 
 const root = join(import.meta.dirname, '..');

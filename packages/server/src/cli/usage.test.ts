@@ -54,8 +54,10 @@ it('shows every account in the order of time', async () => {
     expect.stringMatching(/^total +3 +30 .*\$0\.000006$/),
   ]);
   const csv = (await run(...window, '--csv', '--group-by', 'model')).split('\n');
-  expect(csv[0]).toMatch(/^start,end,account,model,requests,/);
-  expect(csv[1]).toMatch(/,team,acme\/one,1,/);
+  expect(csv[0]).toMatch(/^start,end,account,account_name,model,requests,/);
+  expect(csv[1]).toMatch(/,acct_2,team,acme\/one,1,/);
+  const byKey = await run('--account', 'team', ...window.slice(1), '--csv', '--group-by', 'key');
+  expect(byKey).toMatch(/^start,end,key,key_name,requests,.*\n[^,]+,[^,]+,key_1,,1,/);
   expect(await run(...window, '--group-by', 'account,model')).toMatch(/\nDAY +ACCOUNT +MODEL +REQUESTS /);
   expect(JSON.parse(await run(...window, '--json'))).toMatchObject({
     buckets: [{ account: 'team' }, { account: 'default' }, { account: 'team' }],

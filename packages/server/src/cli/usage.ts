@@ -9,9 +9,8 @@ import {
 import { usdText } from '@baobab/core/domain/money.ts';
 import { offsetAt } from '@baobab/core/domain/time/time-zone.ts';
 import { parseTimeZoneField, type UsageWindow } from '@baobab/core/domain/usage-window.ts';
-import { bucketToWire, sumsToWire } from '../compose/wire-shapes.ts';
+import { bucketToWire, sumsToWire, usageToCsv } from '../compose/wire-shapes.ts';
 import type { UsageBucket, UsageSums } from '../services/usage/usage.ts';
-import { snake } from '../validation/names.ts';
 import { DEFAULT_ACCOUNT, requireAccount } from './accounts.ts';
 import { type Command, CommandFailed, UsageError } from './command.ts';
 import { countOption, parseOptions } from './options.ts';
@@ -28,8 +27,8 @@ function bar(value: bigint, largest: bigint): string {
   return '█'.repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8];
 }
 
-/** With the account name when several accounts are reported. */
-type Bucket = UsageBucket & { account?: string };
+/** With the account when several accounts are reported. */
+type Bucket = UsageBucket & { owner?: { id: string; name: string } };
 
 /** Characters of a bucket's start. */
 const SHOWN = { hour: 16, day: 10, month: 7 };
@@ -39,7 +38,7 @@ function groupText(bucket: Bucket, name: DimensionName): string {
   const { id, label } = DIMENSIONS[name];
   if (bucket.isOther) return 'other';
   return (
-    (name === 'account' ? bucket.account : undefined) ??
+    (name === 'account' ? bucket.owner?.name : undefined) ??
     (label === null ? undefined : bucket[label]) ??
     bucket[id] ??
     ''
@@ -68,8 +67,6 @@ const timeText = (zone: string, time: number): string => {
 
 const windowText = ({ start, end, timeZone = 'UTC' }: UsageWindow, untilNow: boolean): string =>
   `from ${timeText(timeZone, start)} to ${untilNow ? 'now' : timeText(timeZone, end)} (${timeZone})`;
-
-const csvCell = (text: string): string => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 export const usageCommand: Command = {
   forms: [['[options]', "default: the account 'default', from the first of this month until now, by day"]],
@@ -122,7 +119,7 @@ export const usageCommand: Command = {
 
     const reports = [];
     for (const account of chosen) {
-      reports.push({ account: account.name, ...(await usage.report(account.id, request)) });
+      reports.push({ account, ...(await usage.report(account.id, request)) });
     }
     const [first] = reports;
     if (first === undefined) throw new CommandFailed('there are no accounts yet');
@@ -130,7 +127,9 @@ export const usageCommand: Command = {
     const totals = reports.map((report) => report.totals).reduce(add);
     const buckets: Bucket[] = values.all
       ? reports
-          .flatMap(({ account, buckets }) => buckets.map((bucket) => ({ account, ...bucket })))
+          .flatMap(({ account: { id, name }, buckets }) =>
+            buckets.map((bucket) => ({ owner: { id, name }, ...bucket })),
+          )
           .sort((left, right) => Date.parse(left.start) - Date.parse(right.start))
       : first.buckets;
 
@@ -138,21 +137,18 @@ export const usageCommand: Command = {
     const startOf = ({ start }: UsageBucket) => localText(timeZone, Date.parse(start)).slice(0, SHOWN[window.bucket]);
     if (values.json) {
       const shown = buckets.map((bucket) => ({
-        ...(bucket.account === undefined ? {} : { account: bucket.account }),
+        ...(bucket.owner === undefined ? {} : { account: bucket.owner.name }),
         ...bucketToWire(bucket),
       }));
       print(JSON.stringify({ object: 'usage', buckets: shown, totals: sumsToWire(totals) }));
     } else if (values.csv) {
-      print(['start', 'end', ...groups, ...COUNTS.map(snake), 'cost_usd'].join(','));
-      for (const bucket of buckets) {
-        const cells = [
-          bucket.start,
-          bucket.end,
-          ...groups.map((group) => groupText(bucket, group)),
-          ...COUNTS.map((each) => String(bucket[each])),
-        ];
-        print([...cells, usdText(bucket.costNanoUsd)].map(csvCell).join(','));
-      }
+      const csv = usageToCsv({
+        window: { ...window, groupBy: groups },
+        buckets: buckets.map(({ owner, ...bucket }) =>
+          owner === undefined ? bucket : { ...bucket, accountId: owner.id, accountName: owner.name },
+        ),
+      });
+      print(csv.replaceAll('\r\n', '\n').trimEnd());
     } else {
       let largest = 0n;
       for (const { costNanoUsd } of buckets) if (costNanoUsd > largest) largest = costNanoUsd;
@@ -171,7 +167,7 @@ export const usageCommand: Command = {
         '',
       ];
       const headings = [window.bucket, ...groups, 'requests', ...HEADINGS, 'cost', 'share of the highest'];
-      const whose = values.all ? 'every account' : `account ${first.account}`;
+      const whose = values.all ? 'every account' : `account ${first.account.name}`;
       print(`${whose}, ${windowText(window, values.end === undefined)}\n`);
       print(
         table(

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { isCsvWanted, usageToCsv } from './route.ts';
+import { usageToCsv } from './csv.ts';
+import { isCsvWanted } from './route.ts';
 
 const sums = {
   requests: 2,

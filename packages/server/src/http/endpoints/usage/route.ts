@@ -1,12 +1,4 @@
 import { Readable } from 'node:stream';
-import {
-  DIMENSIONS,
-  type DimensionLabel,
-  MEASURE_NAMES,
-  MEASURES,
-  type SeriesNames,
-} from '@baobab/core/domain/measures.ts';
-import { usdText } from '@baobab/core/domain/money.ts';
 import { isOperator } from '@baobab/core/domain/operations.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { createTimeSlice } from '@baobab/core/runtime/time-slices.ts';
@@ -14,51 +6,16 @@ import { type TurnShare, turnShares } from '@baobab/core/runtime/turn-shares.ts'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyReply } from 'fastify';
 import type { AccountsService } from '../../../services/access/accounts.ts';
-import type { UsageBucket, UsageReport, UsageService } from '../../../services/usage/usage.ts';
+import type { UsageReport, UsageService } from '../../../services/usage/usage.ts';
 import { commonErrors, ErrorResponse } from '../../answer/error-answer.ts';
 import { chosenAccount } from '../../request/account-choice.ts';
 import { createAnswerLimit } from '../../request/answer-limit.ts';
 import { principalOf, reportCallerOf, turnShareOf } from '../../request/request-record.ts';
+import { usageToCsv } from './csv.ts';
 import { positionOf, UsageQuery, UsageResponse, usageToWire } from './schema.ts';
 
 export const isCsvWanted = (format: 'json' | 'csv' | undefined, accept = ''): boolean =>
   format === undefined ? accept.startsWith('text/csv') : format === 'csv';
-
-/** Spreadsheets run a cell that begins like a formula, so it gets an apostrophe. */
-function cell(value: string | number): string {
-  const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
-  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-/** One line for each bucket, money to the nano-dollar. The groups that are not listed are called `other`. */
-export function usageToCsv(
-  { window, buckets }: Pick<UsageReport, 'window' | 'buckets'>,
-  { isFirst = true } = {},
-): string {
-  const groups = window.groupBy.flatMap((name): { field: string; property: keyof SeriesNames | DimensionLabel }[] => {
-    const { id, label } = DIMENSIONS[name];
-    const column = { field: name, property: id };
-    return label === null ? [column] : [column, { field: `${name}_name`, property: label }];
-  });
-  const columns: Record<string, (bucket: UsageBucket) => string | number> = {
-    start: ({ start }) => start,
-    end: ({ end }) => end,
-    ...Object.fromEntries(
-      groups.map(({ field, property }) => [
-        field,
-        (bucket: UsageBucket) => (bucket.isOther ? 'other' : (bucket[property] ?? '')),
-      ]),
-    ),
-    requests: ({ requests }) => requests,
-    ...Object.fromEntries(
-      MEASURE_NAMES.map((name) => [MEASURES[name].wireName, (bucket: UsageBucket) => bucket[name]]),
-    ),
-    cost_usd: ({ costNanoUsd }) => usdText(costNanoUsd),
-  };
-  const values = Object.values(columns);
-  const lines = buckets.map((bucket) => values.map((value) => cell(value(bucket))).join(','));
-  return [...(isFirst ? [Object.keys(columns).join(',')] : []), ...lines].map((line) => `${line}\r\n`).join('');
-}
 
 /** Of one account. Each has a page in memory and a turn of the account until its client has read all, and lists need turns too. */
 const MAX_EXPORTS = 2;
