@@ -12,7 +12,7 @@ export interface Percentiles {
   p99: number;
 }
 
-/** From the number of requests in each bin. Null without requests. */
+/** From the number of requests in each bin, without digits that say nothing. Null without requests. */
 export function percentilesOf(counts: ReadonlyMap<number, number>): Percentiles | null {
   const bins = [...counts].sort(([one], [other]) => one - other);
   const total = bins.reduce((sum, [, count]) => sum + count, 0);
@@ -21,7 +21,7 @@ export function percentilesOf(counts: ReadonlyMap<number, number>): Percentiles 
     let left = Math.ceil(total * share);
     for (const [bin, count] of bins) {
       left -= count;
-      if (left <= 0) return Math.round(binMs(bin) * 10) / 10;
+      if (left <= 0) return Number(binMs(bin).toPrecision(3));
     }
     return 0;
   };

@@ -58,14 +58,14 @@ export function Figures({ usage, performance, latency: served, kind }: FiguresPr
         label={`${figures.latency}, ${median}`}
         value={served === undefined ? undefined : (latency?.p50 ?? null)}
         format={duration}
-        exact={duration}
+        exact={(ms) => figures.accuracy(duration(ms))}
         note={latency ? `p90 ${duration(latency.p90)} · p99 ${duration(latency.p99)}` : undefined}
       />
       <Figure
         label={`${figures.firstToken}, ${median}`}
         value={served === undefined ? undefined : (first?.p50 ?? null)}
         format={duration}
-        exact={duration}
+        exact={(ms) => figures.accuracy(duration(ms))}
         note={first ? `p90 ${duration(first.p90)} · p99 ${duration(first.p99)}` : undefined}
       />
     </dl>

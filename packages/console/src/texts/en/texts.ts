@@ -175,6 +175,7 @@ export const texts = {
     latency: 'Latency',
     firstToken: 'Time to first token',
     median: 'median',
+    accuracy: (value: string) => `${value}, accurate to about 3%`,
     p50: 'p50',
     p90: 'p90',
     p99: 'p99',

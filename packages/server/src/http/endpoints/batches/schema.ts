@@ -84,7 +84,9 @@ export const BatchObject = Type.Object({
     Type.String({ description: 'Slug, once it has ended and if all billed lines are of one model' }),
   ),
   models: Type.Optional(
-    Type.Array(Bill, { description: 'What each model was billed, as the ledger has it, once the batch has ended' }),
+    Type.Array(Bill, {
+      description: 'One for each model that was billed, as the ledger has it, once the batch has ended',
+    }),
   ),
   cost_usd: Type.Optional(Type.Number({ description: 'All models together, once it has ended' })),
   usage: Type.Optional(BatchUsage),

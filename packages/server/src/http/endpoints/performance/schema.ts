@@ -26,7 +26,10 @@ export const PerformanceQuery = Type.Object(
 
 const Percentiles = Type.Union(
   [Type.Object({ p50: Type.Number(), p90: Type.Number(), p99: Type.Number() }), Type.Null()],
-  { description: 'Milliseconds, within 3%; null without requests' },
+  {
+    description:
+      'Milliseconds, accurate to about 3%, so p99 may be a little above the slowest request; null without requests',
+  },
 );
 
 const figures = {
