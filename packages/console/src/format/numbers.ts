@@ -57,12 +57,12 @@ export function money(usd: number): string {
   return dollars(usd, digitsOf(usd));
 }
 
-/** What was spent and its limit, rounded alike, and never to the same text while they differ. */
+/** What was spent with the digits of its limit, which is shown as it was set. They are the same text only if they are equal. */
 export function moneyOfLimit(spent: number, limit: number): [spent: string, limit: string] {
-  const write = (digits: number): [string, string] => [dollars(spent, digits), dollars(limit, digits)];
-  let digits = Math.max(digitsOf(spent), digitsOf(limit));
-  while (digits < NANO_DIGITS && spent !== limit && write(digits)[0] === write(digits)[1]) digits += 1;
-  return write(digits);
+  const exactLimit = moneyExact(limit);
+  let digits = Math.max(digitsOf(spent), exactLimit.split('.')[1]?.length ?? 0);
+  while (digits < NANO_DIGITS && spent !== limit && dollars(spent, digits) === exactLimit) digits += 1;
+  return [dollars(spent, digits), exactLimit];
 }
 
 /** Between the labels of an axis of counts: there are no 2.5 requests. */
