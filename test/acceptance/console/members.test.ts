@@ -67,8 +67,8 @@ describeInBrowser('a member', () => {
     expect(ranked.status).toBe(200);
     const path = `/requests?request=${ranked.headers.get('x-request-id')}`;
     for (const [key, words] of [
-      [account.apiKey, 'are kept, but this key lacks the scope prompts'],
-      [account.adminKey, 'are kept. Only keys of their own account'],
+      [account.apiKey, 'with the scope prompts, which this key lacks'],
+      [account.adminKey, 'can only be read by keys of its account'],
       [await keyWith(['usage', 'prompts']), 'Which tree?'],
     ] as const) {
       await using opened = await openPage();
