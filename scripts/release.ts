@@ -14,6 +14,7 @@ import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { create } from 'tar';
 import { buildConsole } from '../packages/console/src/build.ts';
+import { buildDocs, GUIDE } from './docs.ts';
 import { billOfMaterials } from './sbom.ts';
 
 type Manifest = Record<string, unknown> & { dependencies?: Record<string, string> };
@@ -106,6 +107,8 @@ async function server(): Promise<Stage> {
     async fill(folder) {
       await fill(folder);
       await cp(join(ROOT, 'catalog'), join(folder, 'catalog'), { recursive: true });
+      // Tests pack what is there.
+      if (existsSync(GUIDE)) await cp(GUIDE, join(folder, 'guide'), { recursive: true });
     },
   };
 }
@@ -260,6 +263,7 @@ async function release(key: string | undefined): Promise<void> {
   const commit = git('rev-parse', 'HEAD');
   const out = join(ROOT, 'dist');
   await rm(out, { recursive: true, force: true });
+  await buildDocs();
   const models = await Array.fromAsync(glob('*', { cwd: join(ROOT, 'models') }));
   const files: string[] = [];
   const total = { gateway: 0, engines: 0 };

@@ -9,6 +9,18 @@ const ROOT = join(import.meta.dirname, '..');
 const pages = globSync(['*.md', 'docs/**/*.md', 'training/*.md', 'models/**/*.md'], { cwd: ROOT }).toSorted();
 const read = (page: string) => readFileSync(join(ROOT, page), 'utf8');
 
+const withoutCode = (text: string) => text.replaceAll(/^```[\s\S]*?^```/gm, '');
+/** As GitHub makes them of headings. */
+const anchorsOf = (text: string) =>
+  [...withoutCode(text).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .trim()
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(/\s/g, '-'),
+  );
+
 describe('the documentation', () => {
   it('lists every error code with its status', () => {
     const rows = [...read('docs/errors.md').matchAll(/^\| (\d{3}) \| ([^|]+) \|/gm)];
@@ -71,6 +83,16 @@ describe('the documentation', () => {
   it.each(pages)('%s links only to files that exist', (page) => {
     const links = [...read(page).matchAll(/\]\((?!https?:|#)([^)\s#]+)/g)].map(([, target = '']) => target);
     expect(links.filter((target) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([]);
+  });
+
+  // The site that scripts/docs.ts makes of these pages has the same anchors.
+  it.each(pages)('%s links only to headings that exist', (page) => {
+    const links = [...read(page).matchAll(/\]\((?!https?:)([^)\s#]*)#([^)\s]+)\)/g)];
+    const missing = links.filter(([, target = '', id = '']) => {
+      const path = target === '' ? page : join(dirname(page), target);
+      return path.endsWith('.md') && !anchorsOf(read(path)).includes(id);
+    });
+    expect(missing.map(([link]) => link)).toEqual([]);
   });
 
   // Decision records speak of the code of their day.

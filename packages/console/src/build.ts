@@ -26,6 +26,16 @@ function firstScripts(outputs: Metafile['outputs']): string[] {
   return [path, ...imports.filter(({ kind }) => kind === 'import-statement').map(({ path: imported }) => imported)];
 }
 
+/** Writes a file, and compressed next to it as `.br` and `.gz`. Returns the size of the latter. */
+export async function writeCompressed(target: string, content: Buffer): Promise<number> {
+  const [small, smaller] = await Promise.all([
+    zip(content, { level: 9 }),
+    brotli(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
+  ]);
+  await Promise.all([writeFile(target, content), writeFile(`${target}.gz`, small), writeFile(`${target}.br`, smaller)]);
+  return small.length;
+}
+
 /**
  * Bundles the console into `outDir`: `index.html`, hashed files under `assets/`, and a `.br` and `.gz` next to each.
  * An earlier build in the same folder is replaced.
@@ -66,18 +76,10 @@ export async function buildConsole(outDir: string): Promise<ConsoleFile[]> {
   await rm(outDir, { recursive: true, force: true });
   await mkdir(join(outDir, 'assets'), { recursive: true });
   return Promise.all(
-    files.map(async ({ path, content }) => {
-      const [small, smaller] = await Promise.all([
-        zip(content, { level: 9 }),
-        brotli(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
-      ]);
-      const target = join(outDir, path);
-      await Promise.all([
-        writeFile(target, content),
-        writeFile(`${target}.gz`, small),
-        writeFile(`${target}.br`, smaller),
-      ]);
-      return { path, bytes: content.length, gzipBytes: small.length };
-    }),
+    files.map(async ({ path, content }) => ({
+      path,
+      bytes: content.length,
+      gzipBytes: await writeCompressed(join(outDir, path), content),
+    })),
   );
 }

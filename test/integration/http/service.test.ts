@@ -133,7 +133,7 @@ describe('routes without a key', () => {
       expect(script.headers.get('cache-control')).toContain('immutable');
       expect((await script.text()).length).toBeGreaterThan(100);
     }
-    expect((await bed.fetch('/docs/viewer-old.js', { key: null })).status).toBe(404);
+    expect((await bed.fetch('/docs/assets/viewer-old.js', { key: null })).status).toBe(404);
   });
 
   it('/metrics counts requests by route, status and model, and reports latency, load, event loop and process', async () => {

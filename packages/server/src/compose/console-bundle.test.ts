@@ -43,6 +43,7 @@ describe('the bundle of the console', () => {
     expect([...one.keys()].sort()).toEqual(['assets/main-1.js', 'index.html']);
     expect(one.get('index.html')).toEqual({
       content: Buffer.from('page'),
+      tag: expect.stringMatching(/^[\w-]{22}$/),
       brotli: Buffer.from('small page'),
       gzip: undefined,
     });

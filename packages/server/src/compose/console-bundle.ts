@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import type { ConsoleBundle, ConsoleFile } from '@baobab/core/ports/console-bundle.ts';
 import type { Logger } from '@baobab/core/ports/logger.ts';
+import type { StaticFile, StaticFiles } from '@baobab/core/ports/static-files.ts';
+import { filesIn, readStaticFiles } from './static-files.ts';
 
 export interface ConsoleBundleOptions {
   /** The folder of the package, which has the sources or, in a release, the built files. */
@@ -24,12 +25,6 @@ const BUILD_TIMEOUT_MS = 60_000;
 
 const run = promisify(execFile);
 
-const filesIn = async (directory: string): Promise<string[]> =>
-  (await readdir(directory, { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile())
-    .map(({ parentPath, name }) => join(parentPath, name).slice(directory.length + 1))
-    .sort();
-
 /** The same for the same sources and packages. */
 async function fingerprint(sources: string, { domain, lockFile }: ConsoleBundleOptions): Promise<string> {
   const hash = createHash('sha256').update(await readFile(lockFile));
@@ -45,30 +40,15 @@ async function build(sources: string, directory: string): Promise<void> {
   await run(process.execPath, ['--input-type=module', '--eval', script, directory], { timeout: BUILD_TIMEOUT_MS });
 }
 
-async function readFiles(directory: string): Promise<Map<string, ConsoleFile>> {
-  const paths = await filesIn(directory);
-  const files = new Map<string, ConsoleFile>();
-  for (const path of paths.filter((each) => !/\.(br|gz)$/.test(each))) {
-    const read = async (name: string) => (paths.includes(name) ? readFile(join(directory, name)) : undefined);
-    const [content, brotli, gzip] = await Promise.all([
-      readFile(join(directory, path)),
-      read(`${path}.br`),
-      read(`${path}.gz`),
-    ]);
-    files.set(path.replaceAll('\\', '/'), { content, brotli, gzip });
-  }
-  return files;
-}
-
 /** Sources are built on first use, which takes about half a second. The build is kept in the cache until they or packages change. */
-export function createConsoleBundle(options: ConsoleBundleOptions): ConsoleBundle {
+export function createConsoleBundle(options: ConsoleBundleOptions): StaticFiles {
   const { folder, cache, logger } = options;
   const sources = join(folder, 'src');
   const built = join(folder, 'built');
-  let files: Promise<ReadonlyMap<string, ConsoleFile>> | undefined;
+  let files: Promise<ReadonlyMap<string, StaticFile>> | undefined;
 
-  async function load(): Promise<ReadonlyMap<string, ConsoleFile>> {
-    if (existsSync(built)) return readFiles(built);
+  async function load(): Promise<ReadonlyMap<string, StaticFile>> {
+    if (existsSync(built)) return readStaticFiles(built);
     if (!existsSync(join(sources, 'build.ts'))) return new Map();
     const directory = join(cache, await fingerprint(sources, options));
     if (!existsSync(directory)) {
@@ -80,7 +60,7 @@ export function createConsoleBundle(options: ConsoleBundleOptions): ConsoleBundl
       await rename(unfinished, directory);
       logger.info({ ms: Math.round(performance.now() - startedAt) }, 'built the console');
     }
-    return readFiles(directory);
+    return readStaticFiles(directory);
   }
 
   return {

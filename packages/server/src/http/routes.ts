@@ -16,6 +16,7 @@ import { conversationRoutes } from './endpoints/conversations/route.ts';
 import { embeddingRoutes } from './endpoints/embeddings/endpoint.ts';
 import { eventRoutes } from './endpoints/events/route.ts';
 import { fileRoutes } from './endpoints/files/route.ts';
+import { guideRoutes } from './endpoints/guide/route.ts';
 import { ownKeyRoutes } from './endpoints/keys/own-key/route.ts';
 import { keyRoutes } from './endpoints/keys/route.ts';
 import { messageRoutes } from './endpoints/messages/route.ts';
@@ -75,7 +76,12 @@ type NeedsOf<Plugin> = (
 
 /** Each endpoint names the services that it needs. */
 export type RouteDependencies = NeedsOf<
-  (typeof API)[number] | typeof authenticate | typeof systemRoutes | typeof consoleRoutes | typeof signInRoutes
+  | (typeof API)[number]
+  | typeof authenticate
+  | typeof systemRoutes
+  | typeof consoleRoutes
+  | typeof guideRoutes
+  | typeof signInRoutes
 > &
   ForAccountOptions;
 
@@ -83,6 +89,7 @@ export type RouteDependencies = NeedsOf<
 export async function registerRoutes(server: FastifyInstance, services: RouteDependencies): Promise<void> {
   await server.register(systemRoutes, services);
   await server.register(referenceRoutes);
+  await server.register(guideRoutes, services);
   await server.register(consoleRoutes, services);
   await server.register(signInRoutes, { ...services, prefix: '/v1' });
   await server.register(

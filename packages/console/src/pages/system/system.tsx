@@ -161,6 +161,7 @@ function Report({ report }: { report: SystemReport }) {
             <div class="row row-wrap small">
               <a href="/metrics">{system.metrics}</a>
               <a href="/healthz">{system.health}</a>
+              <a href="/docs/guide/">{system.guide}</a>
               <a href="/docs">{system.reference}</a>
               <a href="/openapi.json">{system.openapi}</a>
             </div>

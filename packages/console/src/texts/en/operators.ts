@@ -72,6 +72,7 @@ export const system = {
   general: 'General',
   links: 'Links',
   metrics: 'Metrics for Prometheus',
+  guide: 'Documentation',
   reference: 'API reference',
   openapi: 'OpenAPI document',
   health: 'Health',

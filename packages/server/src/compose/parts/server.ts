@@ -14,6 +14,7 @@ import type { ReaderSeal, SystemService } from '../../services/operators/system.
 import { createUsage } from '../../services/usage/usage.ts';
 import { createAddedModels } from '../added-models.ts';
 import { createConsoleBundle } from '../console-bundle.ts';
+import { createStaticFiles } from '../static-files.ts';
 import { VERSION } from '../version.ts';
 import type { AccessParts } from './access.ts';
 import type { BatchParts } from './batches.ts';
@@ -84,6 +85,7 @@ export function composeServer(options: ServerOptions) {
       cache: join(ownDirectory, 'console'),
       logger,
     }),
+    guide: createStaticFiles(join(INSTALLATION, 'guide')),
     temporaryDirectory: options.temporaryDirectory,
     maxInlineAudioBytes: config.audio.maxInlineBytes,
     readiness,

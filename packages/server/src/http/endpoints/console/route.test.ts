@@ -1,4 +1,4 @@
-import type { ConsoleFile } from '@baobab/core/ports/console-bundle.ts';
+import type { StaticFile } from '@baobab/core/ports/static-files.ts';
 import Fastify from 'fastify';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../metrics/metrics.ts';
@@ -6,9 +6,9 @@ import { requestLog } from '../../plugins/request-log.ts';
 import { endpointMethods } from '../../routes.ts';
 import { consoleRoutes } from './route.ts';
 
-const files = new Map<string, ConsoleFile>([
-  ['index.html', { content: Buffer.from('page'), brotli: Buffer.from('br'), gzip: Buffer.from('gz') }],
-  ['assets/main-ABC.js', { content: Buffer.from('code') }],
+const files = new Map<string, StaticFile>([
+  ['index.html', { content: Buffer.from('page'), tag: 'a', brotli: Buffer.from('br'), gzip: Buffer.from('gz') }],
+  ['assets/main-ABC.js', { content: Buffer.from('code'), tag: 'b' }],
 ]);
 
 const server = Fastify();

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import Fastify, { type FastifyPluginAsync } from 'fastify';
 import { notFound } from '../../answer/error-answer.ts';
-import { PAGE_HEADERS } from '../console/page-headers.ts';
+import { STYLED_PAGE_HEADERS, sendStaticFile } from '../../answer/static-file.ts';
 
 /** The colours of the console, with enough contrast for small text. */
 const STYLES = `
@@ -71,8 +71,10 @@ window.addEventListener('load', () => {
 
 const compressBrotli = promisify(zlib.brotliCompress);
 const compressGzip = promisify(zlib.gzip);
-/** For the names of scripts. */
-const hashOf = (content: string | Buffer): string => createHash('sha256').update(content).digest('hex').slice(0, 12);
+function scriptOf(name: string, content: Buffer) {
+  const tag = createHash('sha256').update(content).digest('hex').slice(0, 12);
+  return { name: `${name}-${tag}.js`, content, tag };
+}
 /** Takes a tenth of a second; the best quality takes ten seconds and saves a tenth. */
 const QUALITY = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 5 } };
 
@@ -84,16 +86,12 @@ async function readViewer() {
   const { rawPayload: content } = await server.inject('/docs/js/scalar.js');
   await server.close();
   const [brotli, gzip] = await Promise.all([compressBrotli(content, QUALITY), compressGzip(content)]);
-  return { content, brotli, gzip, hash: hashOf(content) };
+  return { ...scriptOf('viewer', content), brotli, gzip };
 }
 
-/** The viewer adds styles to its page; scripts come from this server only, as everywhere. */
-const POLICY = PAGE_HEADERS['content-security-policy'].replace("style-src 'self'", "style-src 'self' 'unsafe-inline'");
-const FOR_EVER = 'public, max-age=31536000, immutable';
-const START_HASH = hashOf(START_SCRIPT);
-const JAVASCRIPT = 'text/javascript; charset=utf-8';
+const START = scriptOf('start', Buffer.from(START_SCRIPT));
 
-const page = (viewerHash: string): string => `<!doctype html>
+const page = (viewerName: string): string => `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8">
@@ -103,8 +101,8 @@ const page = (viewerHash: string): string => `<!doctype html>
   <body>
     <noscript>This page needs JavaScript. <a href="/openapi.json">openapi.json</a> has the same content.</noscript>
     <div id="reference"></div>
-    <script src="/docs/start-${START_HASH}.js"></script>
-    <script src="/docs/viewer-${viewerHash}.js"></script>
+    <script src="/docs/assets/${START.name}"></script>
+    <script src="/docs/assets/${viewerName}"></script>
   </body>
 </html>
 `;
@@ -125,27 +123,19 @@ export const referenceRoutes: FastifyPluginAsync = async (server) => {
   });
 
   server.get('/docs', { schema: { hide: true } }, async (_request, reply) => {
-    const { hash } = await viewer();
+    const { name } = await viewer();
     return reply
-      .headers(PAGE_HEADERS)
-      .header('content-security-policy', POLICY)
+      .headers(STYLED_PAGE_HEADERS)
       .header('cache-control', 'no-cache')
       .type('text/html; charset=utf-8')
-      .send(page(hash));
+      .send(page(name));
   });
 
-  server.get<{ Params: { name: string } }>('/docs/:name', { schema: { hide: true } }, async (request, reply) => {
-    const { content, brotli, gzip, hash } = await viewer();
-    reply.header('x-content-type-options', 'nosniff').header('cache-control', FOR_EVER);
-    if (request.params.name === `start-${START_HASH}.js`) return reply.type(JAVASCRIPT).send(START_SCRIPT);
-    if (request.params.name !== `viewer-${hash}.js`) {
-      reply.removeHeader('cache-control');
-      return notFound(request, reply);
-    }
-    const accepted = request.headers['accept-encoding'] ?? '';
-    reply.type(JAVASCRIPT).header('vary', 'Accept-Encoding');
-    if (/\bbr\b/.test(accepted)) return reply.header('content-encoding', 'br').send(brotli);
-    if (/\bgzip\b/.test(accepted)) return reply.header('content-encoding', 'gzip').send(gzip);
-    return reply.send(content);
+  server.get<{ Params: { name: string } }>('/docs/assets/:name', { schema: { hide: true } }, async (request, reply) => {
+    const scripts = [START, await viewer()];
+    const script = scripts.find(({ name }) => name === request.params.name);
+    return script === undefined
+      ? notFound(request, reply)
+      : sendStaticFile(request, reply, `assets/${script.name}`, script);
   });
 };
