@@ -57,6 +57,10 @@ describe('secrets', () => {
     const { logger, read } = capture(format);
     logger.info({ authorization: 'Bearer s3cret', apiKey: 's3cret', headers: { authorization: 's3cret' } }, 'a');
     logger.info({ config: { apiKey: 's3cret', hfToken: 's3cret' }, key: { secret: 's3cret', id: 'key_1' } }, 'b');
+    logger
+      .child({ secret: 'a"s3cret\\' })
+      .info({ deep: { er: [{ authorization: ['}s3cret', 's3cret'] }] }, next: 1 }, 'c');
+    logger.info({ secret: { value: '"}]s3cret', of: 1 }, apiKey: null }, 'd');
     const text = read();
     expect(text).toContain('[hidden]');
     expect(text).toContain('key_1');
