@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { SamplingOptions } from '@baobab/core/engine/engine.ts';
 import { getLlama, LlamaLogLevel, type LlamaModel } from 'node-llama-cpp';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { selfTestModel } from '../backend/test-model.ts';
@@ -26,9 +27,9 @@ describe('sampling without top-k', () => {
     await rm(directory, { recursive: true });
   });
 
-  const options = (seed: number) =>
+  const options = (seed: number, request: SamplingOptions = {}) =>
     samplingOptions({
-      request: { temperature: 2, topP: 1, seed },
+      request: { temperature: 2, topP: 1, seed, ...request },
       generated: [],
       maxTokens: 1,
       randomSeed: () => 1,
@@ -50,15 +51,20 @@ describe('sampling without top-k', () => {
     expect(chosen.size).toBeGreaterThan(LIBRARY_TOP_K);
   });
 
-  /** A step for top-k sorts the whole vocabulary for every token, which no answer shows. */
-  it('gives the native sampler no top-k step', async () => {
+  /** A step for top-k sorts that many for every token, which no answer shows. The library adds none for a `topP` of 1 or a `minP` of 0. */
+  it('never has the whole vocabulary sorted', async () => {
     const context = await model.createContext({ contextSize: 64, threads: 1 });
     const sequence = context.getSequence();
     const resolve: unknown = Reflect.get(sequence, '_resolveSamplerConfig');
     if (typeof resolve !== 'function') throw new Error('node-llama-cpp hands its sampling options over in another way');
-    const config = (more: object): object => Reflect.apply(resolve, sequence, [{ ...options(1), ...more }]);
-    expect(config({})).not.toHaveProperty('topK');
+    const config = (request: SamplingOptions): object => Reflect.apply(resolve, sequence, [options(1, request)]);
+    for (const request of [{}, { temperature: 0 }, { logprobs: { top: 2 } }, { minP: 0 }]) {
+      expect(config(request)).not.toHaveProperty('topK');
+      expect(config(request)).toHaveProperty('topP', 1);
+    }
     expect(config({ topK: 5 })).toHaveProperty('topK', 5);
+    expect(config({ topP: 0.95 })).toHaveProperty('topK', 4_096);
+    expect(config({ topP: 0.95, topK: 5 })).toHaveProperty('topK', 5);
     await context.dispose();
   });
 });

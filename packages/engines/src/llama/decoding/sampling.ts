@@ -12,6 +12,11 @@ const DEFAULT_MIN_PROBABILITY = 0.05;
  * top-k step at all for null, which its types do not allow.
  */
 const NO_TOP_K = null as unknown as number;
+/**
+ * Of these, `top_p` chooses. Without a limit, llama.cpp sorts the whole vocabulary where the 256 likeliest tokens are not enough: 4 ms instead of
+ * 0.6. The rest has no share worth a look.
+ */
+const NUCLEUS_TOKENS = 4_096;
 /** llama.cpp takes 2^32 - 1 for "choose a random seed". */
 export const SEEDS = 2 ** 32 - 1;
 
@@ -30,7 +35,7 @@ export function samplingOptions({ request, generated, maxTokens, randomSeed }: S
   const limited = topK !== undefined || topP !== undefined || request.logprobs !== undefined;
   return {
     temperature: temperatureOf(request),
-    topK: topK ?? NO_TOP_K,
+    topK: topK ?? (topP !== undefined && topP < 1 ? NUCLEUS_TOKENS : NO_TOP_K),
     topP: topP ?? 1,
     minP: minP ?? (limited ? 0 : DEFAULT_MIN_PROBABILITY),
     seed: request.seed === undefined ? randomSeed() : normalisedSeed(request.seed),
