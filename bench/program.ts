@@ -7,14 +7,17 @@ export interface Program extends AsyncDisposable {
   process: ChildProcess;
 }
 
-/** Starts a program and waits until it prints its address, unless that is known. */
+/** Starts a program and waits until it prints its address, unless that is known. `BENCH_LOG=ignore` in its environment drops its log. */
 export async function startProgram(
   command: readonly string[],
   env: Record<string, string> = {},
   knownAddress?: string,
 ): Promise<Program> {
   const [file, ...args] = command;
-  const child = spawn(file as string, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(file as string, args, {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', env.BENCH_LOG === 'ignore' ? 'ignore' : 'inherit'],
+  });
   const exited = once(child, 'exit');
   const address = await new Promise<string>((resolve, reject) => {
     if (knownAddress !== undefined) resolve(knownAddress);
