@@ -100,23 +100,23 @@ describe('ledger journal', () => {
     const onError = vi.fn();
     const journal = await openOver(own, freshPath(), { onError });
     const append = (rows: number) => Promise.all(Array.from({ length: rows }, () => journal.append(ledgerRow())));
-    await append(99);
+    await append(199);
     expect(own.rows.size).toBe(0);
     await append(1);
-    await expect.poll(() => own.rows.size).toBe(100);
+    await expect.poll(() => own.rows.size).toBe(200);
     expect(own.state.commits).toBe(1);
     // Rows beyond these share their commit.
-    await journal.append(...Array.from({ length: 170 }, () => ledgerRow()));
-    await expect.poll(() => own.rows.size).toBe(270);
+    await journal.append(...Array.from({ length: 340 }, () => ledgerRow()));
+    await expect.poll(() => own.rows.size).toBe(540);
     expect(own.state.commits).toBe(2);
     own.state.failure = new Error('disk full');
-    await append(150);
+    await append(300);
     await expect.poll(() => onError).toHaveBeenCalledTimes(1);
-    await append(150);
+    await append(300);
     expect(onError).toHaveBeenCalledTimes(1);
     own.state.failure = undefined;
     await vi.advanceTimersByTimeAsync(1_000);
-    await expect.poll(() => own.rows.size).toBe(570);
+    await expect.poll(() => own.rows.size).toBe(1_140);
     await journal.close();
   });
 
