@@ -6,7 +6,10 @@ declare module 'autocannon' {
     headers: Record<string, string>;
     body: string;
     connections: number;
-    duration: number;
+    /** In seconds. One of the two. */
+    duration?: number;
+    /** Requests. */
+    amount?: number;
     overallRate?: number;
   }
   interface Result {
