@@ -1,4 +1,4 @@
-import { existsSync, globSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { noticeProblem } from '@baobab/core/domain/deprecation.ts';
 import {
@@ -15,11 +15,12 @@ import type { Driver, LocalRuntime } from '@baobab/core/engine/driver.ts';
 import { Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { drivers as allDrivers } from '../drivers.ts';
-import { inOrderOfLines, readYaml } from '../validation/document.ts';
+import { inOrderOfLines, readYaml, yamlFiles } from '../validation/document.ts';
 import { snake } from '../validation/names.ts';
 import { problemsOf } from '../validation/problems.ts';
 import { BUILT_IN_CATALOG, builtInWeights } from './built-in.ts';
 import { factsOf, withDefaults } from './defaults.ts';
+import { openParsedCatalog } from './parsed.ts';
 import { CatalogFile, type Report } from './schema.ts';
 import { checkSource, toSource } from './source.ts';
 
@@ -69,10 +70,11 @@ export function* readCatalog(directories: readonly string[], drivers = allDriver
     }
     const seen = new Map<string, string>();
     const builtIn = resolve(directory) === BUILT_IN_CATALOG;
-    for (const name of globSync('**/*.yaml', { cwd: directory }).sort()) {
+    const parsed = builtIn ? openParsedCatalog() : undefined;
+    for (const name of yamlFiles(directory)) {
       yield;
       const file = join(directory, name);
-      const document = readYaml(file);
+      const document = readYaml(file, parsed);
       const { value, hasOneVersion } = withDefaults(document.value, drivers);
       let model = Value.Default(CatalogFile, value);
       // Without a list of versions, the fields of the only one are beside the others.
@@ -102,6 +104,7 @@ export function* readCatalog(directories: readonly string[], drivers = allDriver
       seen.set(entry.slug, name);
       entries.set(entry.slug, entry);
     }
+    parsed?.save();
   }
   if (problems.length > 0) throw new CatalogError(problems.join('\n'));
   return [...entries.values()].sort((left, right) => (left.slug < right.slug ? -1 : 1));

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { isMap, isNode, isPair, isScalar, LineCounter, parseDocument } from 'yaml';
 import { camelKeys, snake } from './names.ts';
@@ -12,15 +13,40 @@ export interface YamlDocument {
   locate(path: readonly string[]): string;
 }
 
-export function readYaml(file: string): YamlDocument {
-  const lines = new LineCounter();
-  // The `core` schema keeps dates such as 2026-11-15 as text.
+/** Names below `directory`, in order. Hidden ones and linked folders are left out. Node's own glob takes 30 times as long to begin. */
+export function yamlFiles(directory: string): string[] {
+  return readdirSync(directory, { withFileTypes: true })
+    .filter(({ name }) => !name.startsWith('.'))
+    .flatMap((entry) => [
+      ...(entry.name.endsWith('.yaml') ? [entry.name] : []),
+      ...(entry.isDirectory() ? yamlFiles(join(directory, entry.name)).map((name) => join(entry.name, name)) : []),
+    ])
+    .sort();
+}
+
+/** Values of texts without problems. */
+export interface ParsedTexts {
+  get(text: string): unknown;
+  add(text: string, value: unknown): void;
+}
+
+export function readYaml(file: string, parsed?: ParsedTexts): YamlDocument {
   let text = '';
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
     return { value: undefined, problems: [`${file}: cannot be read: ${systemReason(error)}`], locate: () => file };
   }
+  const value = parsed?.get(text);
+  if (value !== undefined) return { value, problems: [], locate: (path) => parseYaml(file, text).locate(path) };
+  const document = parseYaml(file, text);
+  if (document.problems.length === 0) parsed?.add(text, document.value);
+  return document;
+}
+
+function parseYaml(file: string, text: string): YamlDocument {
+  const lines = new LineCounter();
+  // The `core` schema keeps dates such as 2026-11-15 as text.
   const document = parseDocument(text, { lineCounter: lines, schema: 'core' });
   // Those after the first are often its consequences.
   const syntaxErrors = document.errors.slice(0, 1);
