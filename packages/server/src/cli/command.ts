@@ -1,4 +1,5 @@
 import type { ResolvedConfig } from '../config/load.ts';
+import type { Terminal } from './terminal.ts';
 
 export interface CommandContext {
   /** Arguments after the command's name, without settings. */
@@ -13,6 +14,9 @@ export interface CommandContext {
   write?: ((text: string) => void) | undefined;
   /** A remark beside the output, on standard error. */
   warn?: ((text: string) => void) | undefined;
+  /** Undefined where nobody can be asked. */
+  terminal?: Terminal | undefined;
+  stdin?: NodeJS.ReadableStream | undefined;
 }
 
 /** Two columns of the help: what to type, and what it does. */

@@ -60,8 +60,8 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./journal.ts')).journalCommand,
   },
   try: {
-    summary: 'Ask a chat model of a running server',
-    load: async () => (await import('./try.ts')).tryCommand,
+    summary: 'Chat with a model of a running server in the terminal',
+    load: async () => (await import('./try/try.ts')).tryCommand,
   },
   launch: {
     summary: 'Print the settings that make a client use this server',

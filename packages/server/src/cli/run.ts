@@ -10,6 +10,7 @@ import { ConfigError, loadConfig } from '../config/load.ts';
 import { ControlError } from '../control/socket.ts';
 import { type Command, CommandFailed, type HelpLine, UsageError } from './command.ts';
 import { COMMANDS } from './index.ts';
+import { terminalOf } from './terminal.ts';
 
 const HELP_WIDTH = 100;
 
@@ -125,6 +126,7 @@ function explain(error: unknown, { name, hint }: { name: string; hint: string })
 /** What a command uses of its process. */
 export interface CommandProcess {
   env: Readonly<Record<string, string | undefined>>;
+  stdin?: NodeJS.ReadableStream;
   stdout: NodeJS.WritableStream;
   stderr: NodeJS.WritableStream;
   cwd(): string;
@@ -140,7 +142,7 @@ function endWithReader(stdout: NodeJS.WritableStream): void {
 
 /** Runs a command and returns the exit code. */
 export async function runCommand([name, ...args]: readonly string[], within: CommandProcess): Promise<number> {
-  const { env, stdout, stderr } = within;
+  const { env, stdin, stdout, stderr } = within;
   // A server keeps running when its output is closed.
   if (name !== 'serve') endWithReader(stdout);
   const write = (text: string) => void stdout.write(printable(text));
@@ -177,7 +179,8 @@ export async function runCommand([name, ...args]: readonly string[], within: Com
       workingDirectory: within.cwd(),
     });
     dataDir = config.dataDir;
-    await command.run({ args: rest, config, configFile: file, locate, env, print, write, warn: printError });
+    const context = { args: rest, config, configFile: file, locate, env, print, write, warn: printError };
+    await command.run({ ...context, stdin, terminal: terminalOf(within) });
     return 0;
   } catch (error) {
     const advice = dataDir === undefined ? undefined : await fullDiskAdvice(error, dataDir);

@@ -1,19 +1,23 @@
 import { loadConfig } from '../../config/load.ts';
 import type { Command } from '../command.ts';
+import type { Terminal } from '../terminal.ts';
 
 export interface CommandRun {
   args: readonly string[];
   dataDir: string;
   env?: Record<string, string>;
+  terminal?: Terminal;
+  stdin?: NodeJS.ReadableStream;
+  workingDirectory?: string;
 }
 
 /** Runs a command in this process. */
 export async function runCommand(
   command: Command,
-  { args, dataDir, env = {} }: CommandRun,
+  { args, dataDir, env = {}, terminal, stdin, workingDirectory = '/' }: CommandRun,
 ): Promise<{ printed: string; warned: string }> {
   const environment = { ...env, BAOBAB_DATA_DIR: dataDir };
-  const { config, rest, locate } = loadConfig({ args: [...args], env: environment, workingDirectory: '/' });
+  const { config, rest, locate } = loadConfig({ args: [...args], env: environment, workingDirectory });
   const printed: string[] = [];
   let begun = '';
   const warned: string[] = [];
@@ -31,6 +35,8 @@ export async function runCommand(
       begun += text;
     },
     warn: (text) => warned.push(text),
+    terminal,
+    stdin,
   });
-  return { printed: printed.join('\n'), warned: warned.join('\n') };
+  return { printed: [...printed, ...(begun === '' ? [] : [begun])].join('\n'), warned: warned.join('\n') };
 }
