@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyReleaseCommand } from '../packages/server/src/cli/verify-release.ts';
-import { BOUNDS, GATEWAY, pack, stage, toJavaScript, writeChecksums } from '../scripts/release.ts';
+import { GATEWAY, pack, stage, toJavaScript } from '../scripts/release/packages.ts';
+import { BOUNDS, writeChecksums } from '../scripts/release.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const COMMIT = 'a'.repeat(40);

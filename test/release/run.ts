@@ -261,7 +261,7 @@ try {
       assert.ok(content.includes(from), path);
       writeFileSync(path, content.replace(from, to));
     }
-    const script = `const { GATEWAY, pack } = await import('./scripts/release.ts'); for (const name of GATEWAY) await pack(name, ${JSON.stringify(next)}, null);`;
+    const script = `const { GATEWAY, pack } = await import('./scripts/release/packages.ts'); for (const name of GATEWAY) await pack(name, ${JSON.stringify(next)}, null);`;
     await node('--input-type=module', '--eval', script);
     await gateway.install('--omit=optional', ...gatewayOf(next));
     assert.match((await gateway.baobab('--version')).stdout, /^0\.99\.0/);

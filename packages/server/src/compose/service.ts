@@ -170,7 +170,8 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   });
 
   await upkeep.background.prepare();
-  const handlers = { engines: models.fleet.list, reloadCatalog: models.reloadCatalog };
+  const isReady = async () => (await readiness()).readiness !== 'not ready';
+  const handlers = { engines: models.fleet.list, isReady, reloadCatalog: models.reloadCatalog };
   const rereadSecrets = () => foundation.secretFiles.rereadAll();
   worker?.serve({ ...handlers, rereadSecrets, metrics: () => metrics.registry.getMetricsAsJSON() });
   const port = worker === undefined ? config.port : await worker.mayListen();

@@ -6,6 +6,8 @@ import { controlSocketPath, userId } from './socket.ts';
 
 export interface ControlHandlers {
   engines(): Promise<EngineReport[]>;
+  /** Whether requests can be answered: for health checks that need neither the port nor a certificate. */
+  isReady(): Promise<boolean>;
   /** Reads the catalog again, after a command has changed it. */
   reloadCatalog(): Promise<void>;
 }
@@ -24,7 +26,7 @@ async function makePrivate(directory: string): Promise<void> {
 /** Answers the operator's commands on this machine. The caller is alone on the data directory, so an existing socket is stale. */
 export async function startControlServer(
   dataDir: string,
-  { engines, reloadCatalog }: ControlHandlers,
+  { engines, isReady, reloadCatalog }: ControlHandlers,
 ): Promise<ControlServer> {
   const path = controlSocketPath(dataDir);
   if (process.platform !== 'win32') {
@@ -36,6 +38,13 @@ export async function startControlServer(
       reloadCatalog().then(
         () => response.writeHead(200).end('{}'),
         (error: unknown) => response.writeHead(500).end(JSON.stringify({ problem: (error as Error).message })),
+      );
+      return;
+    }
+    if (request.method === 'GET' && request.url === '/ready') {
+      isReady().then(
+        (ready) => response.writeHead(ready ? 200 : 503).end(),
+        () => response.writeHead(503).end(),
       );
       return;
     }

@@ -81,7 +81,7 @@ export async function startSupervisor(config: ResolvedConfig, onServing: (addres
   const workers = createWorkers(workerCount(config), { port, logger });
   try {
     const address = await workers.start();
-    const control = await openControl(config, { engines: workers.engines, reloadCatalog: workers.reloadCatalog });
+    const control = await openControl(config, workers);
     onServing(address);
     workers.logStart();
     return {
@@ -198,6 +198,7 @@ function createWorkers(wanted: number, { port, logger }: { port: number; logger:
       await Promise.allSettled(askAll('rereadSecrets', REREAD_TIMEOUT_MS));
     },
     engines: async () => mergeReports(await answers<EngineReport[]>('engines')),
+    isReady: async () => (await answers<boolean>('isReady')).includes(true),
     reloadCatalog,
     /** Each worker lets its requests end. */
     async stop(): Promise<void> {

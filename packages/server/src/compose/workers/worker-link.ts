@@ -8,6 +8,7 @@ export interface WorkerHandlers {
   reloadCatalog(): Promise<void>;
   rereadSecrets(): Promise<void>;
   engines(): Promise<EngineReport[]>;
+  isReady(): Promise<boolean>;
 }
 
 /** One HTTP process of several on one port, and its link to the supervisor. */
@@ -44,6 +45,7 @@ export function linkWorker(number: number, peer: Peer): WorkerLink {
     reloadCatalog: () => served().reloadCatalog(),
     rereadSecrets: () => served().rereadSecrets(),
     engines: () => served().engines(),
+    isReady: () => served().isReady(),
     counts: (value) => {
       counts = value as WorkerCounts;
     },
