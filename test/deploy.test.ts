@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs';
-import { join, matchesGlob, relative } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { KINDS } from '../packages/core/src/errors/kinds.ts';
@@ -12,48 +12,6 @@ interface Compose {
   services: Record<string, { environment?: Record<string, string>; depends_on?: object; volumes?: string[] }>;
   volumes: Record<string, null>;
 }
-
-/** As Docker reads `.dockerignore`: the last pattern that a file or a folder above it matches decides. */
-function isSentToBuilder(path: string): boolean {
-  const parts = path.split('/');
-  const above = parts.map((_, index) => parts.slice(0, index + 1).join('/'));
-  const patterns = read('../.dockerignore')
-    .split('\n')
-    .filter((line) => line !== '' && !line.startsWith('#'));
-  // For Docker, a star also stands for the dot that a name begins with.
-  const undotted = (each: string) => each.replace(/(^|\/)\./g, '$1_');
-  const last = patterns.findLast((pattern) => {
-    const glob = undotted(pattern.replace(/^!?\/?/, ''));
-    return above.some((each) => matchesGlob(undotted(each), glob));
-  });
-  return last === undefined || last.startsWith('!');
-}
-
-describe('what an image is built from', () => {
-  const root = join(DEPLOY, '..');
-
-  it('has no secrets, data or anything else that lies in a checkout', () => {
-    const files = [
-      ...['.env', '.env.production', 'deploy/compose/.env', 'packages/server/.env', 'catalog/.env.local'],
-      ...['baobab.yaml', 'data/first-key', '.baobab/baobab.sqlite', 'keys.txt', '.git/config', '.npm-token'],
-      ...['node_modules/a/index.js', 'packages/server/node_modules/a/index.js', 'test/deploy.test.ts'],
-    ];
-    expect(files.filter(isSentToBuilder)).toEqual([]);
-  });
-
-  it('has the whole product', () => {
-    const folders = ['bin', 'catalog', 'models', 'packages/*/src', 'scripts', 'vendor'];
-    const product = globSync([...folders.map((folder) => `${folder}/**/*`), 'package*.json', '.npmrc', 'LICENSE'], {
-      cwd: root,
-      withFileTypes: true,
-      exclude: ['**/node_modules', '**/*.test.ts'],
-    })
-      .filter((entry) => entry.isFile())
-      .map((entry) => relative(root, join(entry.parentPath, entry.name)));
-    expect(product.length).toBeGreaterThan(500);
-    expect(product.filter((path) => !isSentToBuilder(path))).toEqual([]);
-  });
-});
 
 describe('the files in deploy/', () => {
   it('name only variables that exist', () => {

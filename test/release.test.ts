@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, globSync, readFileSync } from 'node:fs';
-import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyReleaseCommand } from '../packages/server/src/cli/verify-release.ts';
-import { GATEWAY, pack, stage, toJavaScript } from '../scripts/release/packages.ts';
+import { copyFolder, GATEWAY, pack, stage, toJavaScript } from '../scripts/release/packages.ts';
 import { BOUNDS, writeChecksums } from '../scripts/release.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -137,6 +137,18 @@ it('refuses an older or newer Node than it was tested with', async () => {
 });
 
 describe('the packer', () => {
+  it('leaves out what git ignores, such as files with secrets', async () => {
+    const checkout = join(folder, 'checkout');
+    await mkdir(join(checkout, 'src'), { recursive: true });
+    await run('git', ['init', '--quiet'], { cwd: checkout });
+    await cp(join(ROOT, '.gitignore'), join(checkout, '.gitignore'));
+    for (const name of ['.env', '.env.production', 'baobab.yaml', 'debug.log', 'main.ts']) {
+      await writeFile(join(checkout, 'src', name), name);
+    }
+    expect(await copyFolder(join(checkout, 'src'), join(folder, 'copied'))).toEqual(['main.ts']);
+    expect(await readdir(join(folder, 'copied'))).toEqual(['main.ts']);
+  });
+
   it('keeps lines and columns, and changes paths of modules only', () => {
     const source = `import { type A, b } from './a.ts';\nconst url: URL = new URL("../x/y.ts", import.meta.url);\nconst text = 'see a.ts';\n`;
     const result = toJavaScript(source);

@@ -1,8 +1,9 @@
 /** The npm packages of a release: workspaces with their types stripped, and weights. The same commit makes the same bytes. */
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { create } from 'tar';
 import { buildConsole } from '../../packages/console/src/build.ts';
 import { GUIDE } from '../docs.ts';
@@ -33,15 +34,25 @@ export const toJavaScript = (source: string): string => toJavaScriptPaths(stripT
 
 const isShipped = (path: string): boolean => !path.endsWith('.test.ts') && !path.split('/').includes('testing');
 
+/** Copies a folder of a checkout without what git ignores, such as files with secrets. */
+export async function copyFolder(
+  from: string,
+  to: string,
+  isWanted: (path: string) => boolean = () => true,
+): Promise<string[]> {
+  const listed = ['ls-files', '-z', '--cached', '--others', '--exclude-standard'];
+  const names = execFileSync('git', listed, { cwd: from, encoding: 'utf8' }).split('\0');
+  const wanted = names.filter((path) => path !== '' && isWanted(path));
+  for (const path of wanted) await cp(join(from, path), join(to, path));
+  return wanted;
+}
+
 /** Copies sources as JavaScript, and what else they read. */
 async function copySources(from: string, to: string): Promise<void> {
-  for await (const entry of glob('**/*', { cwd: from, withFileTypes: true })) {
-    const path = join(entry.parentPath, entry.name).slice(from.length + 1);
-    if (!entry.isFile() || !isShipped(path)) continue;
-    const target = join(to, path.replace(/\.ts$/, '.js'));
-    await mkdir(dirname(target), { recursive: true });
-    if (path.endsWith('.ts')) await writeFile(target, toJavaScript(await readFile(join(from, path), 'utf8')));
-    else await cp(join(from, path), target);
+  for (const path of await copyFolder(from, to, isShipped)) {
+    if (!path.endsWith('.ts')) continue;
+    await writeFile(join(to, path.replace(/\.ts$/, '.js')), toJavaScript(await readFile(join(to, path), 'utf8')));
+    await rm(join(to, path));
   }
 }
 
@@ -91,7 +102,7 @@ async function server(): Promise<Stage> {
     manifest,
     async fill(folder) {
       await fill(folder);
-      await cp(join(ROOT, 'catalog'), join(folder, 'catalog'), { recursive: true });
+      await copyFolder(join(ROOT, 'catalog'), join(folder, 'catalog'));
       // Tests pack what is there.
       if (existsSync(GUIDE)) await cp(GUIDE, join(folder, 'guide'), { recursive: true });
     },
@@ -170,10 +181,7 @@ async function command(): Promise<Stage> {
       optionalDependencies: lockedVersions({ '@baobab/engines': '' }),
     },
     async fill(folder) {
-      await cp(join(ROOT, 'bin'), join(folder, 'bin'), {
-        recursive: true,
-        filter: (path) => !path.endsWith('baobab.mjs'),
-      });
+      await copyFolder(join(ROOT, 'bin'), join(folder, 'bin'), (path) => path !== 'baobab.mjs');
       await cp(join(ROOT, 'CHANGELOG.md'), join(folder, 'CHANGELOG.md'));
     },
   };
@@ -191,7 +199,7 @@ async function model(name: string): Promise<Stage> {
   };
   return {
     manifest,
-    fill: (folder) => cp(join(ROOT, 'models', name), folder, { recursive: true }),
+    fill: async (folder) => void (await copyFolder(join(ROOT, 'models', name), folder)),
   };
 }
 
