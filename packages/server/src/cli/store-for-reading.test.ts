@@ -59,7 +59,11 @@ it('names at most one server on another data directory', () => {
 
 it('mentions a server on another data directory', async () => {
   const other = join(directory, 'other');
-  const control = await startControlServer(other, { engines: async () => [], isReady: async () => true, reloadCatalog: async () => {} });
+  const control = await startControlServer(other, {
+    engines: async () => [],
+    isReady: async () => true,
+    reloadCatalog: async () => {},
+  });
   const withdraw = await announceServer(other);
   // Other servers may be running on the machine.
   const elsewhere = new RegExp(`a server is running on ${other}; --data-dir |[0-9]+ servers are running on other`);
