@@ -5,7 +5,7 @@ import { systemClock } from '../../packages/core/src/runtime/clock.ts';
 import { drivers } from '../../packages/server/src/drivers.ts';
 import { noMetrics } from '../../packages/server/src/host/metrics.ts';
 import { EngineRegistry } from '../../packages/server/src/host/registry.ts';
-import { callContext, testModel, use } from '../fixtures/engine-bed.ts';
+import { callContext, startProgram, testModel, use } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';
 
 it('is never longer than that of the weights, whatever the catalog says', async () => {
@@ -14,6 +14,7 @@ it('is never longer than that of the weights, whatever the catalog says', async 
   model.entry.contextLength = 131_072;
   const warnings: string[] = [];
   const registry = new EngineRegistry({
+    startProgram,
     weights: { ensure: async () => ({ directory }) },
     settings: {
       queueLength: 4,

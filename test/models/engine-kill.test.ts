@@ -5,7 +5,7 @@ import { drivers } from '../../packages/server/src/drivers.ts';
 import { noMetrics } from '../../packages/server/src/host/metrics.ts';
 import type { Model } from '../../packages/server/src/host/model.ts';
 import { EngineRegistry } from '../../packages/server/src/host/registry.ts';
-import { callContext, embed, testModel, until, use } from '../fixtures/engine-bed.ts';
+import { callContext, embed, startProgram, testModel, until, use } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
@@ -20,6 +20,7 @@ async function openRegistry(slugs: readonly string[]) {
     return testModel(slug, spec.engine);
   });
   const registry = new EngineRegistry({
+    startProgram,
     weights: { ensure: async ({ entry }) => ({ directory: specs.get(entry.slug)?.directory ?? '' }) },
     settings: {
       queueLength: 256,

@@ -6,7 +6,7 @@ import { systemClock } from '../../packages/core/src/runtime/clock.ts';
 import { drivers } from '../../packages/server/src/drivers.ts';
 import { noMetrics } from '../../packages/server/src/host/metrics.ts';
 import { EngineRegistry } from '../../packages/server/src/host/registry.ts';
-import { callContext, testModel } from '../fixtures/engine-bed.ts';
+import { callContext, startProgram, testModel } from '../fixtures/engine-bed.ts';
 import { weights } from './weights.ts';
 
 const SLUG = 'huggingfacetb/smollm2-135m-instruct';
@@ -75,6 +75,7 @@ it('hostile schemas neither stop nor slow the engine', async () => {
   const spec = await weights<EngineSpec['options']>(SLUG);
   const model = testModel(SLUG, spec.engine);
   const registry = new EngineRegistry({
+    startProgram,
     weights: { ensure: async () => ({ directory: spec.directory }) },
     settings: {
       queueLength: 256,

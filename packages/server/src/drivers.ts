@@ -1,5 +1,6 @@
 import type { Driver } from '@baobab/core/engine/driver.ts';
 import type { TSchema } from 'typebox';
+import { command } from './programs/driver.ts';
 
 const PACKAGE = '@baobab/engines';
 
@@ -30,7 +31,7 @@ const local: readonly Driver[] | undefined = (await ifInstalled(() => import('@b
 export const LOCAL_DRIVERS = ['onnx', 'llama'];
 const absent = LOCAL_DRIVERS.map((name) => ({ name, tasks: {}, settings: {}, isAbsent: true }));
 
-export const drivers: readonly Driver[] = [...(local ?? absent), remote];
+export const drivers: readonly Driver[] = [...(local ?? absent), command, remote];
 
 /** The drivers' part of the section `engines` of the configuration. */
 export const driverSettings: Readonly<Record<never, TSchema>> = Object.assign(

@@ -20,13 +20,15 @@ export interface Driver<Options = Values, Settings = Values> {
   readonly settings: Properties;
   /** Its package is not installed, so what the catalog says of its models cannot be checked. */
   readonly isAbsent?: boolean;
+  /** Only entries of the catalog that name it use it, whatever their weights. */
+  readonly mustBeNamed?: boolean;
   /** How its models run in engine processes. Undefined when only upstreams run them. */
   readonly local?: LocalRuntime<Options, Settings>;
 }
 
 export interface LocalRuntime<Options = Values, Settings = Values> {
-  /** A module with the exports of `DriverModule`. */
-  readonly module: URL;
+  /** A module with the exports of `DriverModule`. Undefined: its models run in programs that speak HTTP, and need no engine process. */
+  readonly module?: URL;
   /** The `engine` fields for weights with these files, where the catalog leaves them out. Undefined: not for this driver. */
   recognise?(fileNames: readonly string[]): Partial<Options> | undefined;
   /** Files of the model that it cannot load without. */
@@ -34,6 +36,8 @@ export interface LocalRuntime<Options = Values, Settings = Values> {
   layout(engine: EngineSpec<Options>, settings: Settings, machine: MachineShape): Layout;
   /** A module with the exports of `AcceleratorModule`. Absent when its models run on the processor only. */
   readonly accelerators?: URL;
+  /** What the model runs on, where that is not for `accelerators` to find out. */
+  accelerator?(engine: EngineSpec<Options>): Promise<Accelerator>;
   /** Absent when its layout needs no measurement. */
   readonly trials?: LayoutTrials;
   /** Facts that the weights themselves hold. Cheap; undefined fields are not known. */
@@ -127,6 +131,8 @@ export interface Accelerators {
   test(): Promise<readonly TestedBackend[]>;
   /** Builds the runtime for a backend from source on this machine. Rejects with what is missing. */
   build(backend: string): Promise<void>;
+  /** Builds the runtime's own server from the same source, as a program in `folder`. Resolves with its path. */
+  buildServer(backend: string, folder: string): Promise<string>;
 }
 
 export type TestedBackend = { backend: string } & (

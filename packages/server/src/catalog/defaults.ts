@@ -112,8 +112,8 @@ function driverOf(
   source: unknown,
   drivers: readonly Driver[],
 ): { name: string; options: Fields } | undefined {
-  const candidates = drivers.filter(({ name, local }) =>
-    named === undefined ? (local === undefined) === (source === undefined) : name === named,
+  const candidates = drivers.filter(({ name, local, mustBeNamed }) =>
+    named === undefined ? !mustBeNamed && (local === undefined) === (source === undefined) : name === named,
   );
   const names = fileNames(source);
   for (const { name, local } of candidates) {

@@ -217,7 +217,7 @@ describe('the engine of a version', () => {
     [
       'a driver that does not exist',
       '{ driver: tensorflow, task: transcription }',
-      'driver: must be one of "onnx", "llama", "remote"',
+      'driver: must be one of "onnx", "llama", "command", "remote"',
     ],
     [
       'a field that is missing for its task',

@@ -19,6 +19,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: 'Build and test llama.cpp for the GPUs of this machine',
     load: async () => (await import('./gpu.ts')).gpuCommand,
   },
+  engines: {
+    summary: 'Build other engines, such as llama-server, that the server starts',
+    load: async () => (await import('./engines.ts')).enginesCommand,
+  },
   keys: {
     summary: 'Create, list, update, revoke and rotate API keys',
     load: async () => (await import('./keys.ts')).keysCommand,

@@ -107,8 +107,8 @@ describe.each(forms)('baobab $form', ({ form, command, args }) => {
     for (const option of valued) expectPlain(await run([...args, option]));
   });
 
-  // These two work without a store, and build and test for minutes.
-  it.skipIf(form.startsWith('gpu') || form.startsWith('config'))('explains what is wrong around it', async () => {
+  // These work without a store, and build and test for minutes.
+  it.skipIf(/^(gpu|engines|config)/.test(form))('explains what is wrong around it', async () => {
     const port = ['serve', '--port', `${(busy.address() as AddressInfo).port}`].slice(args[0] === 'serve' ? 1 : 3);
     const surroundings = [
       ['--data-dir', '@file'],

@@ -8,6 +8,9 @@ import type { Environment } from './weights.ts';
 
 export const machineFile = (config: Pick<ResolvedConfig, 'dataDir'>) => join(config.dataDir, 'machine.json');
 
+/** Where `baobab engines build` puts programs. */
+export const programFolder = (config: Pick<ResolvedConfig, 'dataDir'>) => join(config.dataDir, 'engines');
+
 /** The GPUs of this machine, for a command. */
 export async function openAccelerators(
   config: ResolvedConfig,

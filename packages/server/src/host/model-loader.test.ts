@@ -42,6 +42,7 @@ async function reserveWithin(limitMb: number) {
         contextBytes: parallelSequences * MB,
       }),
       estimateVideoBytes: async () => 0,
+      needsAllVideoBytes: false,
       withLessContext: less,
       logger: {
         info: (_: object, text: string) => log.push(text),

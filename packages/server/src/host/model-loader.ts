@@ -30,6 +30,8 @@ export interface ModelLoaderDependencies {
   withLessContext(facts: MemoryFacts): MemoryFacts | undefined;
   /** The same for the memory of GPUs. */
   estimateVideoBytes(facts: MemoryFacts): Promise<number>;
+  /** It takes all of that, or does not load. */
+  needsAllVideoBytes: boolean;
   loadTimeoutMs: number;
   weights: Weights;
   memory: MemoryBudget;
@@ -134,19 +136,32 @@ export interface Room extends Omit<MemoryFacts, 'videoShare'> {
 
 type RoomDependencies = Pick<
   ModelLoaderDependencies,
-  'model' | 'memory' | 'videoMemory' | 'estimateBytes' | 'estimateVideoBytes' | 'withLessContext' | 'logger'
+  | 'model'
+  | 'memory'
+  | 'videoMemory'
+  | 'estimateBytes'
+  | 'estimateVideoBytes'
+  | 'needsAllVideoBytes'
+  | 'withLessContext'
+  | 'logger'
 >;
 
 /** Sets memory aside: on GPUs as much as there is, the rest of the model on this machine. Where that is too small, with less context. */
 export async function reserve(
-  { model, memory, videoMemory, estimateBytes, estimateVideoBytes, withLessContext, logger }: RoomDependencies,
+  dependencies: RoomDependencies,
   { holder, videoHolder }: Pick<LoadOptions, 'holder' | 'videoHolder'>,
   { accelerator, patience, ...facts }: Room,
 ): Promise<{ plan: MemoryPlan; layout: Layout; contextLength: number }> {
+  const { model, memory, videoMemory, estimateBytes, withLessContext, logger } = dependencies;
   let videoShare = 0;
   if (accelerator.memoryBytes > 0) {
-    const videoBytes = await estimateVideoBytes({ ...facts, videoShare: 1 });
-    if (videoBytes > 0) videoShare = (await videoMemory(accelerator).reserveUpTo(videoHolder, videoBytes)) / videoBytes;
+    const videoBytes = await dependencies.estimateVideoBytes({ ...facts, videoShare: 1 });
+    if (videoBytes > 0 && dependencies.needsAllVideoBytes) {
+      await videoMemory(accelerator).reserve(videoHolder, videoBytes, patience);
+      videoShare = 1;
+    } else if (videoBytes > 0) {
+      videoShare = (await videoMemory(accelerator).reserveUpTo(videoHolder, videoBytes)) / videoBytes;
+    }
   }
   let fitting: MemoryFacts = { ...facts, videoShare };
   let plan = await estimateBytes(fitting);
@@ -232,12 +247,15 @@ function clientErrorOf(slug: string, cause: unknown): ApiError {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.cause !== undefined && error instanceof ApiError) return reasonOf(error.cause);
-  return error instanceof EngineCrash ? `its engine process ended while it loaded: ${error.message}` : error.message;
+  if (!(error instanceof EngineCrash)) return error.message;
+  const printed = error.log ? `. It printed at last:\n${error.log}\n` : '';
+  return `its engine process ended while it loaded: ${error.message}${printed}`;
 }
 
 function remedyOf(slug: string, stage: LoadStage, cause: unknown): string {
   if (stage === 'weights') return `Check 'source' of its catalog entry, then run: npx baobab models pull ${slug}`;
-  if (stage === 'memory') return 'Raise models.memory_budget_mb, or use a smaller model or a shorter context_length';
+  if (stage === 'memory')
+    return 'Raise models.memory_budget_mb (models.vram_budget_mb for a GPU), or use a smaller model or a shorter context_length';
   if (cause instanceof EngineCrash) {
     return 'If memory ran out, use a smaller model or a shorter context_length; if it needs longer, raise engines.load_timeout_seconds';
   }

@@ -26,7 +26,7 @@ import { type Model, modelName, type Weights } from './model.ts';
 import { ModelHost, type ModelLease } from './model-host.ts';
 import type { ModelShape } from './model-loader.ts';
 import { childEnvironment } from './process/child-process.ts';
-import { startEngineProcess } from './process/engine-process.ts';
+import { type EngineProcess, type EngineProcessOptions, startEngineProcess } from './process/engine-process.ts';
 import { createRestartPolicy, RESTARTS, type RestartSettings } from './replicas/restart-policy.ts';
 
 /** The sections `engines` and `models` of the configuration, as far as they concern running models. */
@@ -57,6 +57,8 @@ export interface EngineRegistryDependencies {
   metrics: EngineMetrics;
   /** The server's variables; engine processes get only the harmless ones. */
   environment: Readonly<Record<string, string | undefined>>;
+  /** Starts a program, for the models of drivers without a module. */
+  startProgram(options: Omit<EngineProcessOptions, 'module' | 'rights'>): EngineProcess;
   restarts?: RestartSettings;
   /** Keeps what was found out about this machine. */
   machineFile?: string | undefined;
@@ -293,7 +295,7 @@ export class EngineRegistry {
     const { engine } = model.version;
     return new ModelHost({
       model,
-      accelerator: () => this.#acceleratorFor(model, runtime.accelerators),
+      accelerator: () => runtime.accelerator?.(engine) ?? this.#acceleratorFor(model, runtime.accelerators),
       layout: async (shape) => {
         const measured = await this.#layouts.measured(model);
         return runtime.layout(engine, driverSettings, { ...this.#machineOf(shape), measured });
@@ -310,6 +312,7 @@ export class EngineRegistry {
       }),
       withLessContext: (facts) => runtime.withLessContext?.(facts),
       estimateVideoBytes: async (facts) => (await runtime.videoBytes?.(engine, facts)) ?? 0,
+      needsAllVideoBytes: runtime.module === undefined,
       queueLength: settings.queueLength,
       queueTimeoutMs: settings.queueTimeoutSeconds * 1000,
       loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
@@ -334,17 +337,18 @@ export class EngineRegistry {
     return (await opened).choose();
   }
 
-  #startProcess(spec: ProcessSpec, runtime: LocalRuntime) {
-    const { settings, environment, logger } = this.#dependencies;
-    return startEngineProcess({
+  #startProcess(spec: ProcessSpec, { module, rights }: LocalRuntime): EngineProcess {
+    const { settings, environment, logger, startProgram } = this.#dependencies;
+    const options = {
       spec,
-      module: runtime.module,
-      rights: settings.permissionModel ? (runtime.rights?.(spec.directory, spec.engine) ?? {}) : undefined,
       environment,
       loadTimeoutMs: settings.loadTimeoutSeconds * 1000,
       hangTimeoutMs: settings.hangTimeoutSeconds * 1000,
       logger,
-    });
+    };
+    if (module === undefined) return startProgram(options);
+    const granted = settings.permissionModel ? (rights?.(spec.directory, spec.engine) ?? {}) : undefined;
+    return startEngineProcess({ ...options, module, rights: granted });
   }
 }
 

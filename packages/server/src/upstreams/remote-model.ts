@@ -36,6 +36,8 @@ export interface RemoteModel extends AsyncDisposable {
    * it when the request has ended.
    */
   acquire(context: CallContext, region: string | undefined, runsHere: boolean): RemoteLease | undefined;
+  /** In all regions, without a lease: for callers that count their requests themselves. */
+  readonly calls: RemoteCalls;
   health(): UpstreamHealth[];
   /** How many requests wait for an upstream. */
   waiting(): number;
@@ -143,6 +145,7 @@ export function createRemoteModel(options: RemoteModelOptions): RemoteModel {
       const engine = callsFor(region);
       return { engine, region: region ?? ownRegion, [Symbol.dispose]: interactive.enter(context) };
     },
+    calls: anywhere,
     interactive,
     batchLane: createBatchLane({ name: modelName, members, router, interactive, clock }),
     health: () => members().map((upstream) => upstream.health()),

@@ -13,6 +13,7 @@ import {
 } from '@baobab/core/engine/driver.ts';
 import { llamaLibrary, newestBuild, packageOf } from './local-builds.ts';
 import { runSelfTest, type SelfTestOutcome } from './self-test-run.ts';
+import { buildServer, needsOf } from './server-build.ts';
 
 /** The backends for GPUs, the fastest first. */
 const BACKENDS = ['metal', 'cuda', 'vulkan'] as const;
@@ -108,6 +109,7 @@ export function createAccelerators(
       return results;
     },
     build: (backend) => buildBackend(backend, environment),
+    buildServer: (backend, folder) => buildServer(backend, folder, environment),
   };
 }
 
@@ -177,10 +179,4 @@ async function buildBackend(backend: string, environment: Readonly<Record<string
   const [code] = await once(child, 'exit');
   if (code !== 0)
     throw new Error(`the build failed; its output says why. It needs ${needsOf(backend)}, cmake, git and npm`);
-}
-
-function needsOf(backend: string): string {
-  if (backend === 'cuda') return "the CUDA toolkit (nvcc) in a version that the GPU's driver supports, a C++ compiler";
-  if (backend === 'vulkan') return 'the Vulkan SDK (headers and glslc), a C++ compiler';
-  return 'a C++ compiler';
 }

@@ -14,9 +14,10 @@ import { createEngineMetrics } from '../../metrics/engine-metrics.ts';
 import { withTokenRates } from '../../metrics/token-rates.ts';
 import { createUpstreamMetrics } from '../../metrics/upstream-metrics.ts';
 import type { WeightsStore } from '../../models/store.ts';
+import { startProgram } from '../../programs/program-process.ts';
 import { createCatalog } from '../../services/catalog/catalog.ts';
 import type { UpstreamMetrics } from '../../upstreams/routing/upstream.ts';
-import { machineFile } from '../accelerators.ts';
+import { machineFile, programFolder } from '../accelerators.ts';
 import { createEngineControl } from '../engine-control.ts';
 import { allUpstreams } from '../storage.ts';
 import { openWeights, storedModel } from '../weights.ts';
@@ -124,6 +125,8 @@ function composeEngines(options: EngineOptions): { fleet: Fleet; warm(): Promise
     logger,
     metrics,
     environment: env,
+    startProgram: (options) =>
+      startProgram(options, { folder: programFolder(config), region: config.region, clock: steadyClock }),
     machineFile: machineFile(config),
   });
   const fleet = createFleet({

@@ -59,7 +59,7 @@ export function describeExit({ exitCode, signalCode }: ChildProcess): string {
 }
 
 /** Reads a stream line by line within bounds, so that a noisy process can fill neither memory nor the log. */
-function forEachLine(stream: Readable, onLine: (line: string) => void): void {
+export function forEachLine(stream: Readable, onLine: (line: string) => void): void {
   let rest = '';
   let windowStart = 0;
   let lines = 0;

@@ -31,10 +31,13 @@ export class EngineCrash extends Error {
   override readonly name = 'EngineCrash';
   /** Whether the process may have hung on this call; another process would hang on it too. */
   readonly suspect: boolean;
+  /** The end of what it printed, for operators. */
+  readonly log: string | undefined;
 
-  constructor(reason: string, { suspect = false } = {}) {
+  constructor(reason: string, { suspect = false, log }: { suspect?: boolean; log?: string | undefined } = {}) {
     super(reason);
     this.suspect = suspect;
+    this.log = log;
   }
 }
 

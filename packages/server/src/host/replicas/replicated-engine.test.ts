@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { noMetrics } from '../metrics.ts';
 import type { EngineProcess } from '../process/engine-process.ts';
 import { createPlacement } from './placement.ts';
-import { checkInputs, ReplicatedEngine, refuseImages, splitInputs, withRequestIndex } from './replicated-engine.ts';
+import { checkImages, checkInputs, ReplicatedEngine, splitInputs, withRequestIndex } from './replicated-engine.ts';
 
 const image = { url: 'data:image/png;base64,', tokens: 256 };
 
@@ -31,9 +31,9 @@ it('models that run here refuse images and name the message', () => {
     { role: 'user' as const, content: 'Hi' },
     { role: 'user' as const, content: '', images: [{ ...image, at: 0 }] },
   ];
-  expect(() => refuseImages({ prompt: { messages: messages.slice(0, 1) } })).not.toThrow();
-  expect(() => refuseImages({ prompt: { text: 'Hi' } })).not.toThrow();
-  expect(() => refuseImages({ prompt: { messages } })).toThrow(
+  expect(() => checkImages({ prompt: { messages: messages.slice(0, 1) } }, { images: false })).not.toThrow();
+  expect(() => checkImages({ prompt: { text: 'Hi' } }, { images: false })).not.toThrow();
+  expect(() => checkImages({ prompt: { messages } }, { images: false })).toThrow(
     expect.objectContaining({ code: 'unsupported_parameter', field: ['messages', 1, 'content'] }),
   );
 });

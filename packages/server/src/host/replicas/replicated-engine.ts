@@ -8,6 +8,7 @@ import type {
   EmbeddingInput,
   EngineModel,
   GenerationSink,
+  PlacedImage,
   RerankCapability,
   RerankRequest,
   TextTokenizer,
@@ -67,7 +68,7 @@ export class ReplicatedEngine implements EngineModel {
     if (has('tokenizer')) this.tokenizer = this.#tokenizer();
     if (has('embedding')) this.embedding = this.#embedding(has('images'));
     if (has('rerank')) this.rerank = this.#rerank();
-    if (has('chat')) this.chat = this.#chat();
+    if (has('chat')) this.chat = this.#chat(has('images'));
     if (has('transcription')) {
       this.transcription = {
         transcribe: (request, context) =>
@@ -142,12 +143,12 @@ export class ReplicatedEngine implements EngineModel {
     return answer.tokens;
   }
 
-  #chat(): ChatCapability {
+  #chat(images: boolean): ChatCapability {
     const { name, metrics, preparation } = this.#options;
     return {
       generate: async (sent, context, sink) => {
         const request = preparation === undefined ? sent : await preparation.prepare(sent, context);
-        refuseImages(request);
+        checkImages(request, { images });
         let begun = false;
         const attempt = async (engine: EngineProcess) => {
           let used: TokenUsage | undefined;
@@ -156,6 +157,12 @@ export class ReplicatedEngine implements EngineModel {
               begun = true;
               return sink.deliver(event);
             },
+            deliverJson:
+              sink.deliverJson &&
+              ((text) => {
+                begun = true;
+                return sink.deliverJson?.(text);
+              }),
             used(usage) {
               used = usage;
               sink.used(usage);
@@ -239,6 +246,9 @@ export class ReplicatedEngine implements EngineModel {
 const truncatedIn = (parts: readonly { truncated?: number | undefined }[]): number =>
   parts.reduce((sum, { truncated = 0 }) => sum + truncated, 0);
 
+const isInline = (url: string): boolean => /^data:/i.test(url);
+const NOT_FETCHED = 'This model runs here, where images are not fetched. Send the image as a data URL, or upload it.';
+
 /** Whatever its catalog entry says, a model that runs here takes only what its engine can read. Nothing is fetched for it. */
 export function checkInputs(inputs: readonly EmbeddingInput[], { images }: { images: boolean }): void {
   inputs.forEach((input, index) => {
@@ -249,22 +259,19 @@ export function checkInputs(inputs: readonly EmbeddingInput[], { images }: { ima
         'This model runs here and has no encoder for images. Models with `vision` can take them.',
       );
     }
-    if (!/^data:/i.test(input.url)) {
-      throw errors.unsupportedParameter(
-        ['inputs', index, 'image'],
-        'This model runs here, where images are not fetched. Send the image as a data URL, or upload it.',
-      );
-    }
+    if (!isInline(input.url)) throw errors.unsupportedParameter(['inputs', index, 'image'], NOT_FETCHED);
   });
 }
 
-export function refuseImages({ prompt }: ChatRequest): void {
-  const at = 'messages' in prompt ? prompt.messages.findIndex(({ images = [] }) => images.length > 0) : -1;
+export function checkImages({ prompt }: ChatRequest, { images }: { images: boolean }): void {
+  if (!('messages' in prompt)) return;
+  const isRefused = ({ url }: PlacedImage) => !images || !isInline(url);
+  const at = prompt.messages.findIndex((message) => message.images?.some(isRefused));
   if (at === -1) return;
-  throw errors.unsupportedParameter(
-    ['messages', at, 'content'],
-    'This model runs here, where images are not supported. Models behind upstreams can take them.',
-  );
+  const text = images
+    ? NOT_FETCHED
+    : 'This model runs here, where images are not supported. Models behind upstreams can take them.';
+  throw errors.unsupportedParameter(['messages', at, 'content'], text);
 }
 
 /**

@@ -127,6 +127,8 @@ export interface Dialect {
 
   /** Servers without such a route count as alive. */
   readonly health: ServerRoute;
+  /** The environment variable from which it takes the key that requests need. */
+  readonly keyVariable: string | undefined;
   /** The names that its list of models may have for ours. Undefined: it serves one model, whatever its name. */
   readonly listedNames: ((model: string) => readonly string[]) | undefined;
 

@@ -52,6 +52,7 @@ export const llamaServer: Dialect = {
   },
   /** It answers 503 while it loads. */
   health: { base: 'root', route: '/health' },
+  keyVariable: 'LLAMA_API_KEY',
   listedNames: undefined,
   countsEveryChunk: true,
   takesThoughts: true,

@@ -24,6 +24,7 @@ export const openai: Dialect = {
     beforeTokens: /requested(?! \d+ output)|resulted in|prompt has/,
   },
   health: MODELS,
+  keyVariable: undefined,
   /** Ollama, which may be behind a gateway, adds the tag `latest`. */
   listedNames: (model) => [model, `${model}:latest`],
   countsEveryChunk: false,

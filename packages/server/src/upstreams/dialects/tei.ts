@@ -27,6 +27,7 @@ export const tei: Dialect = {
     unfit: /^model is not an? [\w-]+ model/,
   },
   health: { base: 'root', route: '/health' },
+  keyVariable: 'API_KEY',
   listedNames: undefined,
   reasoningFields: commonReasoning,
   /** To what the model reads at once. */

@@ -82,6 +82,7 @@ export const vllm: Dialect = {
     noTools: /tool choice requires --/,
   },
   health: { base: 'root', route: '/health' },
+  keyVariable: 'VLLM_API_KEY',
   countsEveryChunk: true,
   countsCachedAtEnd: true,
   takesThoughts: true,

@@ -10,7 +10,7 @@ const CHECK_TIMEOUT_MS = 5_000;
 const MAX_ANSWER_LENGTH = 4 * 1024 * 1024;
 
 /** A busy server is alive, and so is one without such a route. One that refuses the key is not: it would refuse requests too. */
-const isAlive = (status: number): boolean => status < 400 || status === 404 || status === 405 || status === 429;
+export const isAlive = (status: number): boolean => status < 400 || status === 404 || status === 405 || status === 429;
 
 async function get(upstream: Upstream, route: ServerRoute, stopped: AbortSignal) {
   const headers = upstream.authorization;

@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import type { Logger } from '@baobab/core/ports/logger.ts';
+import type { Scrub } from '@baobab/core/runtime/secret-scrubber.ts';
+import { withoutNewPrivileges } from '@baobab/core/sandbox/privileges.ts';
+import { describeExit, forEachLine } from '../host/process/child-process.ts';
+
+/** A running program with all processes that it has started. */
+export interface ChildProgram {
+  readonly pid: number | undefined;
+  /** Resolves with the reason when the program is gone. What it left running is killed then. */
+  readonly exited: Promise<string>;
+  /** The last lines of its output. */
+  tail(): string;
+  signal(signal: 'SIGTERM' | 'SIGKILL'): void;
+}
+
+export interface ChildProgramOptions {
+  program: string;
+  args: readonly string[];
+  environment: Readonly<Record<string, string>>;
+  /** Hides its key in what it prints. */
+  scrub: Scrub;
+  logger: Logger;
+  /** `slug@version`, for the log. */
+  model: string;
+}
+
+const TAIL_LINES = 12;
+const TAIL_LINE_CHARS = 300;
+
+/** Kills the process group of its argument when its input closes, which it does when the server ends, however that ended. */
+const WATCHER = 'cat >/dev/null; kill -KILL -- "-$1" 2>/dev/null';
+
+export function startChildProgram(options: ChildProgramOptions): ChildProgram {
+  const { environment, logger, model, scrub } = options;
+  const [command, args] = withoutNewPrivileges(options.program, options.args);
+  // In a group of its own: Ctrl-C does not reach it while the server still has requests to finish, and it ends as a whole.
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...environment }, detached: true });
+  const exited = Promise.withResolvers<string>();
+  const { pid } = child;
+  const watcher = pid === undefined ? undefined : watch(pid);
+  const lines: string[] = [];
+  const onLine = (printed: string): void => {
+    const line = scrub(printed);
+    lines.push(line.slice(0, TAIL_LINE_CHARS));
+    if (lines.length > TAIL_LINES) lines.shift();
+    logger.debug({ model, pid }, `engine: ${line}`);
+  };
+  for (const output of [child.stdout, child.stderr]) if (output !== null) forEachLine(output, onLine);
+
+  function signal(name: 'SIGTERM' | 'SIGKILL'): void {
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, name);
+    } catch {
+      // All of its processes are gone.
+    }
+  }
+  function finish(reason: string): void {
+    signal('SIGKILL');
+    watcher?.kill('SIGKILL');
+    exited.resolve(reason);
+  }
+  child.once('error', (error) => {
+    logger.error({ model, pid, err: error }, 'failed to start a program');
+    finish('it could not be started');
+  });
+  // Not 'close': what it left running may hold its output open.
+  child.once('exit', () => setImmediate(() => finish(describeExit(child))));
+
+  // When memory runs out, the kernel should kill an engine and not the server.
+  if (process.platform === 'linux') writeFile(`/proc/${pid}/oom_score_adj`, '500').catch(() => {});
+  return { pid, exited: exited.promise, tail: () => lines.join('\n'), signal };
+}
+
+function watch(group: number): ChildProcess {
+  const watcher = spawn('/bin/sh', ['-c', WATCHER, 'sh', String(group)], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    env: {},
+    // Ctrl-C would end it before the server.
+    detached: true,
+  });
+  watcher.on('error', () => {});
+  watcher.stdin?.on('error', () => {});
+  watcher.unref();
+  return watcher;
+}
