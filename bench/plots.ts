@@ -1,5 +1,5 @@
 /**
- * Draws the plots of docs/performance.md from bench/results.json: `node bench/plots.ts`.
+ * Draws the plots of docs/performance.md and the README from bench/results.json: `node bench/plots.ts`.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,8 @@ interface Plot {
   rows: Bar[];
 }
 
-type Results = Record<'ratios' | 'gateways', Plot>;
+/** Each is one picture. */
+type Results = Record<'ratios' | 'gateways', readonly Plot[]>;
 
 export const PLOTS = join(import.meta.dirname, '../docs/plots');
 export const readResults = (): Results =>
@@ -29,7 +30,8 @@ const LABELS = 290;
 const LONGEST_BAR = 390;
 const BAR = 16;
 const STEP = 26;
-const TOP = 58;
+/** Title and note. */
+const HEAD = 58;
 
 // Colours that are readable on a white and on a dark page; the text follows the reader's theme.
 const STYLE = `
@@ -44,11 +46,11 @@ const STYLE = `
 const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 const number = (value: number) => (value >= 100 ? value.toLocaleString('en').replace(',', ' ') : String(value));
 
-function draw({ title, note, rows }: Plot): string {
+/** The lines of one plot, whose bars have a scale of their own. */
+function panel({ title, note, rows }: Plot, top: number): string[] {
   const scale = LONGEST_BAR / Math.max(...rows.map(({ value }) => value));
-  const height = TOP + rows.length * STEP + 8;
-  const lines = rows.flatMap(({ label, value, series = 0, goal }, index) => {
-    const y = TOP + index * STEP;
+  const bars = rows.flatMap(({ label, value, series = 0, goal }, index) => {
+    const y = top + HEAD + index * STEP;
     const end = LABELS + value * scale;
     const goalX = goal === undefined ? undefined : (LABELS + goal * scale).toFixed(1);
     return [
@@ -60,11 +62,25 @@ function draw({ title, note, rows }: Plot): string {
       `<text x="${(end + 8).toFixed(1)}" y="${y + 13}">${number(value)}</text>`,
     ];
   });
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escaped(title)}">
+  return [
+    `<text class="title" x="12" y="${top + 22}">${escaped(title)}</text>`,
+    `<text class="note" x="12" y="${top + 42}">${escaped(note)}</text>`,
+    ...bars,
+  ];
+}
+
+/** Plots below each other. */
+function draw(plots: readonly Plot[]): string {
+  const lines: string[] = [];
+  let height = 0;
+  for (const plot of plots) {
+    lines.push(...panel(plot, height));
+    height += HEAD + plot.rows.length * STEP + 8;
+  }
+  const name = plots.map(({ title }) => escaped(title)).join('; ');
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${name}">
   <style>${STYLE}
   </style>
-  <text class="title" x="12" y="22">${escaped(title)}</text>
-  <text class="note" x="12" y="42">${escaped(note)}</text>
   ${lines.join('\n  ')}
 </svg>
 `;

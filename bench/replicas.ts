@@ -15,7 +15,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { freePort } from '../test/fixtures/free-port.ts';
-import { createReport, median, percentile, printConditions, processorSeconds } from './measure.ts';
+import { createReport, median, percentile, printConditions, processorSeconds, residentMb } from './measure.ts';
 import { startProgram } from './program.ts';
 import { measureBatches } from './replicas/batches.ts';
 import { pinned, pinProcess, planCores } from './replicas/cores.ts';
@@ -134,6 +134,9 @@ async function measurePeers(): Promise<void> {
   await warmUp(sides, 1);
   const one = await turns.run({ sides, connections: 1, rounds, seconds });
   one.print('one core each, one connection');
+  console.log('\nmemory after it, MB');
+  const memory = ({ pids }: Side) => Math.round(pids().reduce((sum, pid) => sum + residentMb(pid), 0));
+  console.table(Object.fromEntries(sides.map((side) => [side.name, memory(side)])));
   if (one.has(WITHOUT_DISK) && one.has('Bifrost')) {
     const value = one.ratio('p99', WITHOUT_DISK, 'Bifrost');
     report.add({ name: 'p99 with one connection, without a disk / Bifrost', value });
