@@ -52,6 +52,15 @@ describe('signing in', () => {
     expect(JSON.stringify(body)).not.toContain(KEY);
   });
 
+  it('sets a Secure cookie where public_url is HTTPS, although the connection is not', async () => {
+    await using behindProxy = await startHttpBed({ public_url: 'https://api.example.com' });
+    const answer = await behindProxy.fetch('/v1/sessions', { method: 'POST' });
+    const cookie = answer.headers.get('set-cookie') ?? '';
+    expect(cookie).toMatch(/^__Host-baobab_session=[\w-]{43}; .*; Secure$/);
+    const headers = { cookie: cookie.split(';')[0] ?? '' };
+    expect((await behindProxy.fetch('/v1/sessions/current', { key: null, headers })).status).toBe(200);
+  });
+
   it('takes the key as a bearer token too', async () => {
     const answer = await bed.fetch('/v1/sessions', { method: 'POST' });
     expect(answer.status).toBe(200);

@@ -141,7 +141,8 @@ export const serveCommand: Command = {
       () => (service === undefined ? process.exit(129) : hungUp.resolve()),
     );
     let stop: Promise<void> | undefined;
-    const onServing = ({ address, firstKey }: Serving) => {
+    const onServing = ({ address: listening, firstKey }: Serving) => {
+      const address = config.publicUrl ?? listening;
       // Before the text: its reader may stop the server at once.
       stop = Promise.race([stopSignal(env), hungUp.promise]);
       // A configured key is known already.

@@ -236,6 +236,17 @@ describe('what stops the start', () => {
     expect(problems({ yaml: 'upstreams: [{ model: a/b, url: 5 }]' })).toHaveLength(1);
   });
 
+  it('a public address with a path', () => {
+    expect(problems({ yaml: 'public_url: https://api.example.com' })).toEqual([]);
+    for (const url of ['https://api.example.com/baobab', 'api.example.com', 'https://ann@api.example.com']) {
+      expect(problems({ yaml: `public_url: ${url}` })).toEqual([
+        expect.stringMatching(
+          /yaml:1: public_url: must be an address without a path, such as https:\/\/api\.example\.com/,
+        ),
+      ]);
+    }
+  });
+
   it('a user or password in the address of an upstream', () => {
     const upstream = (url: string) => problems({ yaml: `upstreams:\n  - model: a/b\n    url: ${url}\n` });
     expect(upstream('http://ann:pass@127.0.0.1/v1')).toEqual([

@@ -65,6 +65,13 @@ export const ConfigSchema = Type.Object(
       default: 8080,
       description: 'Port to listen on; 0 picks a free one',
     }),
+    publicUrl: Type.Optional(
+      Type.String({
+        ...patternInWords('^https?://[^/?#@\\s]+$', 'an address without a path, such as https://api.example.com'),
+        description:
+          'Where people reach this server, for example https://api.example.com; with https, the cookie of the console is Secure whatever a proxy says',
+      }),
+    ),
     workers: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], {
       default: 1,
       description: 'HTTP processes on this port; auto: one for each core. More than one needs store and counters',

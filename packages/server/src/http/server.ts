@@ -39,6 +39,8 @@ export interface HttpSettings extends MetricsAccessSettings {
   drainDelayMs?: number;
   /** Serves HTTPS with it. */
   certificate?: CertificateFiles | undefined;
+  /** Where browsers reach this server. */
+  publicUrl?: string | undefined;
   /** Addresses and ranges of proxies whose X-Forwarded-For counts. */
   trustedProxies: readonly string[];
   /** Origins whose pages may call the API from a browser. */
@@ -120,6 +122,7 @@ export async function createServer(dependencies: ServerDependencies): Promise<Fa
   // Not as `childLoggerFactory`: Fastify looks up every method of each logger that such a factory makes.
   server.log.child = (bindings, options) => createRequestLogger(logger, bindings, options);
 
+  server.decorate('isPublicOverHttps', settings.publicUrl?.startsWith('https:') ?? false);
   const connections = watchConnections(server.server, settings);
   // With the host localhost, Fastify opens a second listener of its own.
   server.addHook('onRequest', (request, reply, done) => {

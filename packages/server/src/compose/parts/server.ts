@@ -45,7 +45,7 @@ export function composeServer(options: ServerOptions) {
   const { token, tokenFile } = config.metrics;
   const metricsToken = options.secretFiles.hold({ key: 'metrics.token', value: token, file: tokenFile });
   return createServer({
-    settings: { ...config.http, metricsToken, certificate },
+    settings: { ...config.http, publicUrl: config.publicUrl, metricsToken, certificate },
     version: VERSION,
     region: config.region,
     logger,

@@ -8,7 +8,14 @@ const SECURE_NAME = `__Host-${NAME}`;
 const SHAPE = /^[\w-]{43}$/;
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-const isSecure = ({ protocol }: FastifyRequest): boolean => protocol === 'https';
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Browsers reach this server over HTTPS, whatever a proxy in between says of the connection. */
+    isPublicOverHttps: boolean;
+  }
+}
+
+const isSecure = ({ protocol, server }: FastifyRequest): boolean => protocol === 'https' || server.isPublicOverHttps;
 
 /** The secret of the session that the request belongs to. */
 export function sessionSecret(request: FastifyRequest): string | undefined {
