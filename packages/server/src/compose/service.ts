@@ -7,6 +7,7 @@ import type { ControlServer } from '../control/server.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { createServer } from '../http/server.ts';
 import type { InferenceService } from '../inference/pipeline.ts';
+import { createReadinessMetrics } from '../metrics/readiness-metrics.ts';
 import type { IssuedKey, KeysService } from '../services/access/keys.ts';
 import { serverOrigin } from '../services/audit/origins.ts';
 import type { BatchRunner } from '../services/batches/runner.ts';
@@ -159,6 +160,10 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const unready = async () => (phase === 'serving' ? unreadyReasons(foundation) : [`the server is ${phase}`]);
   const degraded = () => [...foundation.degraded(), ...(worker?.degraded() ?? [])];
   const readiness = createReadiness({ unready, degraded, clock: foundation.clock });
+  createReadinessMetrics(metrics.registry, {
+    isReady: async () => (await unready()).length === 0,
+    storeProblem: () => foundation.store.health.problem(),
+  });
   const upkeep = composeUpkeep({ ...foundation, access, models, inference, responses, requests, runner, readiness });
 
   const server = await composeServer({

@@ -28,6 +28,10 @@ export function createMetrics(worker?: WorkerMetrics) {
   const registry = new Registry();
   if (worker !== undefined) registry.setDefaultLabels({ worker: String(worker.number) });
   collectDefaultMetrics({ register: registry, prefix: 'baobab_' });
+  // Gauges with the name of a counter, which repeat others without their types.
+  for (const name of ['handles', 'requests', 'resources']) {
+    registry.removeSingleMetric(`baobab_nodejs_active_${name}_total`);
+  }
   const registers = [registry];
   return {
     registry,
