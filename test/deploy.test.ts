@@ -28,10 +28,10 @@ describe('the files in deploy/', () => {
   it('read only metrics that the service has', () => {
     // A test compares this page with what a server says.
     const page = read('../docs/operating.md');
-    const { panels } = JSON.parse(read('compose/grafana/dashboards/baobab.json')) as {
+    const { panels } = JSON.parse(read('helm/baobab/files/dashboard.json')) as {
       panels: { title: string; targets: { expr: string }[] }[];
     };
-    const { groups } = parse(read('compose/alerts.yaml')) as { groups: { rules: { expr: string }[] }[] };
+    const { groups } = parse(read('helm/baobab/files/alerts.yaml')) as { groups: { rules: { expr: string }[] }[] };
     const expressions = [...panels.flatMap(({ targets }) => targets), ...groups.flatMap(({ rules }) => rules)];
     const names = expressions.flatMap(({ expr }) => expr.match(/baobab_[a-z0-9_]+/g) ?? []);
     expect(names.length).toBeGreaterThan(16);

@@ -1,8 +1,8 @@
 import { type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants, existsSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { accessSync, constants, copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { basename, delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Skipped } from './check.ts';
 
@@ -54,6 +54,28 @@ const onPath = (name: string): string | undefined => {
   }
 };
 
+/** The path of a program of a Debian package whose other programs are not wanted. It is downloaded once and kept; the package is not installed. */
+export async function unpacked(name: string, debianPackage: string): Promise<string> {
+  const already = onPath(name);
+  if (already !== undefined) return already;
+  const folder = join(CACHE, `${name}-debian`);
+  const path = join(folder, name);
+  if (existsSync(path)) return path;
+  if (onPath('apt-get') === undefined) throw new Skipped(`there is no ${name} (Debian: apt install ${debianPackage})`);
+  const stage = mkdtempSync(join(tmpdir(), `baobab-${name}-`));
+  try {
+    const { code, stderr } = await run('apt-get', ['download', '-qq', debianPackage], { cwd: stage });
+    if (code !== 0) throw new Skipped(`${debianPackage} cannot be downloaded: ${stderr.trim().split('\n').at(-1)}`);
+    const [file = ''] = globSync('*.deb', { cwd: stage });
+    await succeed('dpkg', ['--extract', join(stage, file), join(stage, 'files')]);
+    mkdirSync(folder, { recursive: true });
+    copyFileSync(join(stage, 'files/usr/bin', name), path);
+  } finally {
+    rmSync(stage, { recursive: true });
+  }
+  return path;
+}
+
 interface GoTool {
   /** Its package, without a version. */
   from: string;
@@ -61,6 +83,8 @@ interface GoTool {
 }
 
 const GO_TOOLS = {
+  /** Reads files with the library of Docker Compose. */
+  'compose-go': { from: 'github.com/compose-spec/compose-go/v2/cmd', version: 'v2.16.2' },
   kubeconform: { from: 'github.com/yannh/kubeconform/cmd/kubeconform', version: 'v0.8.0' },
   helm: { from: 'helm.sh/helm/v3/cmd/helm', version: 'v3.22.0' },
 } as const satisfies Record<string, GoTool>;
@@ -69,7 +93,7 @@ const GO_TOOLS = {
 export async function goTool(name: keyof typeof GO_TOOLS): Promise<string> {
   const { from, version } = GO_TOOLS[name];
   const folder = join(CACHE, `${name}-${version}`);
-  const path = join(folder, name);
+  const path = join(folder, basename(from));
   if (existsSync(path)) return path;
   const go = onPath('go');
   if (go === undefined) throw new Skipped(`there is no ${name} ${version} in ${folder}, and no Go to build it with`);
