@@ -53,7 +53,7 @@ export const checks: readonly Check[] = [
       for (const [name, { image, mem_limit, security_opt = [], volumes = [] }] of Object.entries(
         (await project()).services,
       )) {
-        assert.ok(image === 'baobab' || /:v?\d+\.\d+(\.\d+)?(-\w+)?$/.test(image), `${name}: ${image}`);
+        assert.ok(image === 'value-of-IMAGE' || /:v?\d+\.\d+(\.\d+)?(-\w+)?$/.test(image), `${name}: ${image}`);
         assert.ok(mem_limit !== undefined, `${name} has no mem_limit`);
         assert.ok(security_opt.includes('no-new-privileges:true'), name);
         const files = volumes.filter(({ type }) => type === 'bind').map(({ source }) => source);

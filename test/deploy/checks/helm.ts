@@ -70,10 +70,10 @@ export const checks: readonly Check[] = [
   {
     name: 'the settings that follow from values',
     async run() {
-      assert.deepEqual(await config('one-server.yaml'), {});
+      assert.deepEqual(await config('one-server.yaml'), { http: { drain_delay_ms: 5_000 } });
       const { public_url, http, catalog_dir, files } = (await config('company.yaml')) as Record<string, unknown>;
       assert.equal(public_url, 'https://api.example.com');
-      assert.deepEqual(http, { trusted_proxies: ['10.244.0.0/16'] });
+      assert.deepEqual(http, { drain_delay_ms: 5_000, trusted_proxies: ['10.244.0.0/16'] });
       assert.equal(catalog_dir, '/etc/baobab-catalog');
       assert.deepEqual(files, { max_bytes: 1_073_741_824 });
       assert.equal(((await config('no-disk.yaml')) as { store_journal: boolean }).store_journal, false);

@@ -22,6 +22,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- /* baobab.yaml: `config`, and what follows from other values where it does not say so itself. */ -}}
 {{- define "baobab.config" -}}
 {{- $config := deepCopy .Values.config -}}
+{{- /* Until no load balancer sends to a pod that stops. */ -}}
+{{- $config = mergeOverwrite (dict "http" (dict "drain_delay_ms" 5000)) $config -}}
 {{- if and (not .Values.data.persistent) (not (hasKey $config "store_journal")) -}}
 {{- $_ := set $config "store_journal" false -}}
 {{- end -}}
