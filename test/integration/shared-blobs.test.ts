@@ -24,7 +24,8 @@ describe.skipIf(missing !== undefined)('two servers with blobs in S3', () => {
       BAOBAB_LOG_FORMAT: 'json',
     };
     [first, second] = await Promise.all([
-      startServer({ env }),
+      // More than its disk has: nothing is stored there.
+      startServer({ env: { ...env, BAOBAB_DISK_RESERVE_BYTES: '1000000000000000' } }),
       startServer({ env: { ...env, BAOBAB_BLOBS_PRESIGNED_DOWNLOADS: 'true' } }),
     ]);
   });
@@ -48,6 +49,14 @@ describe.skipIf(missing !== undefined)('two servers with blobs in S3', () => {
     createHash('sha256')
       .update(new Uint8Array(bytes as ArrayBuffer))
       .digest('hex');
+
+  it('need no free space on their own disks', async () => {
+    const answer = await fetch(`${first.address}/readyz`);
+    expect([answer.status, await answer.json()]).toEqual([200, expect.objectContaining({ status: 'ready' })]);
+    const keyed = { ...headers, 'content-type': 'application/json', 'idempotency-key': 'a' };
+    const created = await fetch(`${first.address}/v1/conversations`, { method: 'POST', headers: keyed, body: '{}' });
+    expect(created.status).toBe(200);
+  });
 
   it("read, list and delete each other's files", async () => {
     const { id, bytes } = await upload();

@@ -272,7 +272,7 @@ export const ConfigSchema = Type.Object(
       {
         reserveBytes: count(
           536_870_912,
-          'With less free space in data_dir, uploads, batches and stored answers wait or are refused, and /readyz says not ready',
+          'With less free space in data_dir, uploads, batches and stored answers wait or are refused, and /readyz says not ready. Without effect when both store and blobs are set: nothing grows there then',
         ),
       },
       'Free space',

@@ -48,7 +48,8 @@ export async function composeFiles(options: {
   env: Environment;
 }): Promise<FileParts> {
   const { config, secretFiles, store, identity, clock, sharedDisk, isMyTurn, logger, env } = options;
-  const { reserveBytes } = config.disk;
+  // With PostgreSQL and S3 nothing grows on this disk: requests need no room on it.
+  const reserveBytes = config.store !== undefined && config.blobs !== undefined ? 0 : config.disk.reserveBytes;
   const space = createDiskSpace({
     directory: config.dataDir,
     reserveBytes,
