@@ -1,14 +1,16 @@
+import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lossesBetween, readAlonePeriods } from './checks/alone.ts';
+import { checkBackground, checkRepeats } from './checks/jobs.ts';
 import { checkAccount, checkUsage, readLedger, sumOf } from './checks/ledger.ts';
 import { checkBudgets, checkConcurrency, checkRate } from './checks/limits.ts';
 import { whileProgressing } from './checks/progress.ts';
 import { batchProgress, checkBatches, checkFiles, checkInputs, checkKeys } from './checks/stored.ts';
 import { type Cluster, startCluster } from './cluster/cluster.ts';
 import { hasNamespaces } from './cluster/network.ts';
-import { createFaults, type FaultKind, planFaults } from './faults.ts';
+import { createFaults, extrasOf, type FaultKind, mayFail, planFaults } from './faults.ts';
 import { LIMITS } from './load/accounts.ts';
 import type { Attempt } from './load/attempts.ts';
 import { startLoad } from './load/load.ts';
@@ -49,7 +51,8 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
   print(
     `seed ${options.seed}, ${options.totalMs / 1000} s, cuts by ${withNamespaces ? 'network namespaces' : 'proxies'}`,
   );
-  const cluster = await startCluster({ replicas: REPLICAS, withNamespaces, wordMs: WORD_MS });
+  const extras = extrasOf(options.kinds);
+  const cluster = await startCluster({ replicas: REPLICAS, withNamespaces, wordMs: WORD_MS, extras });
   let isFine = false;
   try {
     const result = await experimentOn(cluster, options);
@@ -67,7 +70,7 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
   const timeline = createTimeline(print);
   const inject = createFaults({ cluster, timeline });
   const { address } = cluster.balancer;
-  const load = await startLoad({ address, random: createRandom(seed + 1), factor });
+  const load = await startLoad({ address, moments: cluster.moments, random: createRandom(seed + 1), factor });
   timeline.note('load runs');
 
   const running: Promise<void>[] = [];
@@ -89,8 +92,8 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
     }
     timeline.note(what);
   };
-  await until('all replicas are ready', async () =>
-    (await Promise.all(cluster.replicas.map((replica) => replica.isReady()))).every(Boolean),
+  await until('all replicas are well', async () =>
+    (await Promise.all(cluster.replicas.map((replica) => replica.isWell()))).every(Boolean),
   );
   const quiet = load.stop();
   await until('all clients have ended', async () => {
@@ -114,10 +117,10 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
   findings.push(...(await load.useAllPlaces()));
 
   const { attempts, accounts } = load;
-  const rows = await readLedger(cluster.store);
+  const rows = await readLedger(cluster.database.url);
   const { calls } = cluster.engine;
   const everyone = [...Object.values(accounts), ...load.budgetAccounts];
-  const others = [accounts.repeated, accounts.batches, accounts.files];
+  const others = [accounts.repeated, accounts.batches, accounts.files, accounts.background];
   const exact = everyone.filter((account) => !others.includes(account));
   for (const { name } of exact) findings.push(...checkAccount(name, { rows, attempts, calls }));
   findings.push(...(await checkUsage(address, everyone, rows)));
@@ -151,14 +154,19 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
   findings.push(...load.problems, ...(await checkFiles(address, accounts.files, load.files)));
   findings.push(...(await checkInputs(address, accounts.batches, load.inputs)));
   findings.push(...(await checkBatches(address, { account: accounts.batches, batches: load.batches, rows })));
+  findings.push(...(await checkBackground(address, { account: accounts.background, responses: load.responses, rows })));
   findings.push(...checkKeys(accounts.repeated, load.keys, rows));
   const failures = checkFailures(attempts.all, timeline);
   if (options.anyMachine !== true) findings.push(...failures.findings);
 
+  if (options.anyMachine !== true) findings.push(...checkRepeats(calls, timeline));
+  const { batches, responses, keys } = load;
   await writeFile(
-    join(cluster.directory, 'requests.json'),
-    JSON.stringify({ ...facts, attempts: attempts.all, calls }),
+    join(cluster.directory, 'clients.json'),
+    JSON.stringify({ ...facts, attempts: attempts.all, batches, responses, keys }),
   );
+  const books = auditBooks(cluster);
+  findings.push(...books.findings);
   const acknowledged = attempts.all.filter(({ outcome }) => outcome === 'acknowledged');
   const failed = attempts.all.filter(({ outcome }) => outcome === 'failed');
   const slowest = Math.max(...attempts.all.map(({ startMs, endMs }) => endMs - startMs));
@@ -166,26 +174,38 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
   return {
     findings,
     summary: [
-      `${timeline.events.length} faults, ${attempts.all.length} requests: ${acknowledged.length} acknowledged, ${failed.length} failed, slowest ${(slowest / 1000).toFixed(1)} s`,
+      describeFaults(timeline.events),
+      `${attempts.all.length} requests: ${acknowledged.length} acknowledged, ${failed.length} failed, slowest ${(slowest / 1000).toFixed(1)} s`,
       `billed ${billed.requests} requests, ${billed.promptTokens} + ${billed.completionTokens} tokens; the engine did ${sent.requests}, ${sent.promptTokens} + ${sent.completionTokens}`,
       ...limits.map(({ text }) => text),
       `Redis was stopped ${losses.restarts} times; replicas were without it on their own ${losses.alone} times, ${timeline.events.filter(({ kind }) => kind === 'cut-redis').length} of them were cut off`,
       `files: ${load.files.length} sent, ${load.files.filter(({ id }) => id !== undefined).length} acknowledged`,
       `batches: ${load.batches.length} with ${load.batches.reduce((sum, { lines }) => sum + lines, 0)} lines, which ran ${callsOf(accounts.batches).length} times`,
+      `background responses: ${load.responses.length}, which ran ${callsOf(accounts.background).length} times`,
       `idempotency keys: ${load.keys.length}, ${load.keys.reduce((sum, { answers }) => sum + answers, 0)} answers`,
+      books.text,
       ...failures.lines.map((line) => `  ${line}`),
       ...describeRecovery(attempts.all, timeline.events),
     ],
   };
 }
 
+/** By a program of its own. */
+function auditBooks({ database, directory }: Cluster): { text: string; findings: string[] } {
+  const program = join(import.meta.dirname, 'books.ts');
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, database.url, directory], {
+    encoding: 'utf8',
+    maxBuffer: 100_000_000,
+  });
+  const [text = '', ...findings] = stdout.split('\n').filter(Boolean);
+  if (status !== 0 && findings.length === 0) findings.push(`ended with ${status}: ${stderr}`);
+  return { text, findings: findings.map((finding) => `books: ${finding}`) };
+}
+
 /** Clients of other requests may see errors for this long after a fault is over. */
 const GRACE_MS = 12_000;
 const SLOWEST_MS = 60_000;
 
-/** Faults that may make requests fail. Redis may not. */
-const EXPLAINS = ['kill', 'postgres-fast', 'postgres-immediate', 'cut-postgres'];
-const EXPLAINS_FILES = ['cut-s3', 'slow-s3'];
 const FILE_KINDS = ['upload', 'download', 'delete', 'batch file', 'batch'];
 /** Refusals that are part of the load. */
 const EXPECTED = ['429 rpm_exceeded', '429 tpm_exceeded', '429 concurrency_exceeded', '429 budget_exceeded'];
@@ -205,9 +225,9 @@ function checkFailures(attempts: readonly Attempt[], timeline: Timeline): Failur
     if (outcome === 'acknowledged' || EXPECTED.includes(reason)) continue;
     counts.set(`${kind}: ${reason}`, (counts.get(`${kind}: ${reason}`) ?? 0) + 1);
     const active = timeline.kindsBefore(endMs, GRACE_MS + (endMs - startMs));
-    const explains = FILE_KINDS.includes(kind) ? [...EXPLAINS, ...EXPLAINS_FILES] : EXPLAINS;
     if (outcome === 'refused') findings.push(`${kind} of ${account} was refused with ${reason} ${requestId}`);
-    else if (!explains.some((fault) => active.has(fault)))
+    else if (reason.startsWith('500')) findings.push(`${kind} of ${account} failed with ${reason} ${requestId}`);
+    else if (!mayFail(active, FILE_KINDS.includes(kind)))
       findings.push(
         `${kind} of ${account} failed with ${reason} ${requestId}, and only ${[...active].join(', ') || 'nothing'} was wrong`,
       );
@@ -216,6 +236,11 @@ function checkFailures(attempts: readonly Attempt[], timeline: Timeline): Failur
     .toSorted(([, left], [, right]) => right - left)
     .map(([reason, count]) => `${count} × ${reason}`);
   return { lines, findings };
+}
+
+function describeFaults(events: readonly TimelineEvent[]): string {
+  const counts = [...Map.groupBy(events, ({ kind }) => kind)].map(([kind, all]) => `${kind} ${all.length}`);
+  return `${events.length} faults: ${counts.toSorted().join(', ')}`;
 }
 
 const seconds = (ms: number): string => (ms / 1000).toFixed(1);

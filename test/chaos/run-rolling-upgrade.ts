@@ -96,7 +96,7 @@ async function upgrade(cluster: Cluster, { rounds, print }: RollingUpgradeOption
   await Promise.all(clients);
   while (!(await batchProgress(address, batched, batches)).isOver) await sleep(500);
 
-  const rows = await readLedger(cluster.store);
+  const rows = await readLedger(cluster.database.url);
   const failed = attempts.all.filter(({ outcome }) => outcome !== 'acknowledged');
   const findings = [
     ...failed.map(({ kind, reason, requestId }) => `${kind} failed with ${reason} ${requestId}`),

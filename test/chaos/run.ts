@@ -10,7 +10,11 @@ import { parseArgs } from 'node:util';
 import { describeFindings } from './checks/findings.ts';
 import { clusterMissing } from './cluster/cluster.ts';
 import { runExperiment } from './experiment.ts';
-import { FAULTS, type FaultKind } from './faults.ts';
+import { FAULTS, isFaultKind, missingFaults } from './faults.ts';
+
+// Every process that it starts, and every mount, goes with it. Each listens once.
+process.setMaxListeners(100);
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 
 const { values } = parseArgs({
   options: {
@@ -21,13 +25,19 @@ const { values } = parseArgs({
     keep: { type: 'boolean', default: false },
   },
 });
-const isFault = (name: string): name is FaultKind => FAULTS.some((fault) => fault === name);
-const kinds = values.faults?.split(',').filter(isFault) ?? FAULTS;
+const names = values.faults?.split(',') ?? FAULTS;
+const unknown = names.filter((name) => !isFaultKind(name));
+if (unknown.length > 0) throw new Error(`--faults: there is no ${unknown.join(', ')}, only ${FAULTS.join(', ')}`);
 
 if (clusterMissing !== undefined) {
   console.error(`The chaos test cannot run: ${clusterMissing}`);
   process.exit(2);
 }
+const wanted = names.filter(isFaultKind);
+const missing = new Map(missingFaults(wanted));
+for (const [kind, reason] of missing) console.log(`${kind} is left out: ${reason}`);
+const kinds = wanted.filter((kind) => !missing.has(kind));
+if (kinds.length === 0) process.exit(2);
 const { findings, summary } = await runExperiment({
   seed: Number(values.seed ?? Date.now() % 1_000_000),
   totalMs: Number(values.minutes) * 60_000,

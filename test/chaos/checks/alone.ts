@@ -17,18 +17,23 @@ const OVER = ['Redis answers again', 'Server listening'];
 /** Replicas join a Redis that was restarted within this time. */
 const REJOIN_MS = 5_000;
 
-/** Reads the periods from the log of a replica. Times are those of `performance.now()`, as in the timeline. */
+/**
+ * Reads the periods from the log of a replica. Times are those of `performance.now()`, as in the timeline. Lines begin with when they
+ * came, since a clock that is ahead writes later times.
+ */
 export function alonePeriods(replica: string, log: string): AlonePeriod[] {
   const periods: AlonePeriod[] = [];
   let lost: Pick<AlonePeriod, 'startMs' | 'sharers'> | undefined;
   for (const line of log.split('\n')) {
     if (!line.includes(LOST) && !OVER.some((text) => line.includes(text))) continue;
+    const json = line.indexOf('{');
+    const receivedMs = Number(line.slice(0, json));
     const {
       time,
       msg,
       replicas: sharers = Number.POSITIVE_INFINITY,
-    } = JSON.parse(line) as { time: number; msg: string; replicas?: number };
-    const atMs = time - performance.timeOrigin;
+    } = JSON.parse(line.slice(json)) as { time: number; msg: string; replicas?: number };
+    const atMs = Math.min(receivedMs, time - performance.timeOrigin);
     if (msg.startsWith(LOST)) lost ??= { startMs: atMs, sharers };
     else if (lost !== undefined) {
       periods.push({ replica, ...lost, endMs: atMs });
@@ -44,9 +49,12 @@ export async function readAlonePeriods(directory: string, replicas: readonly str
   return (await Promise.all(read)).flat();
 }
 
+/** Redis lost what it knew, or was away for all. */
+const isOfRedis = ({ kind }: TimelineEvent): boolean => kind.startsWith('redis');
+
 /** True if all replicas lost Redis together, because it was stopped. */
-const isOfRestart = ({ startMs, endMs }: AlonePeriod, { kind, ...event }: TimelineEvent): boolean =>
-  kind === 'redis' && startMs >= event.startMs && endMs <= (event.endMs ?? endMs) + REJOIN_MS;
+const isOfRestart = ({ startMs, endMs }: AlonePeriod, event: TimelineEvent): boolean =>
+  isOfRedis(event) && startMs >= event.startMs && endMs <= (event.endMs ?? endMs) + REJOIN_MS;
 
 export interface Losses {
   /** How often Redis was stopped. */
@@ -68,7 +76,7 @@ export function lossesBetween(
   const alone = periods.filter((period) => isWithin(period) && !events.some((event) => isOfRestart(period, event)));
   const ms = alone.map(({ startMs, endMs }) => Math.min(toMs, endMs) - Math.max(fromMs, startMs));
   const restarts = events.filter(
-    ({ kind, startMs, endMs = toMs }) => kind === 'redis' && isWithin({ startMs, endMs: endMs + REJOIN_MS }),
+    (event) => isOfRedis(event) && isWithin({ startMs: event.startMs, endMs: (event.endMs ?? toMs) + REJOIN_MS }),
   );
   return {
     restarts: restarts.length,

@@ -4,9 +4,11 @@ import { alonePeriods, lossesBetween } from './alone.ts';
 import { checkConcurrency } from './limits.ts';
 
 const line = (atMs: number, msg: string, facts = {}) =>
-  JSON.stringify({ time: performance.timeOrigin + atMs, ...facts, msg });
+  `${Math.ceil(atMs)} ${JSON.stringify({ time: performance.timeOrigin + atMs, ...facts, msg })}`;
 const call = (startMs: number, endMs: number): EngineCall => ({
   account: 'a',
+  replica: 0,
+  job: undefined,
   sentMs: startMs - 1,
   startMs,
   endMs,

@@ -1,11 +1,17 @@
 import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Moment, Moments } from './moments.ts';
 
 /** One call that a replica made, as the engine saw it. */
 export interface EngineCall {
   account: string;
+  /** Which replica made it, from 0 on. */
+  replica: number;
+  /** Which line of which batch it is, or which background response; undefined for other requests. */
+  job: string | undefined;
   /** When the client sent it. It was admitted between then and `startMs`. */
   sentMs: number;
   startMs: number;
@@ -29,17 +35,32 @@ interface Body {
   max_tokens?: number;
 }
 
-/** Words, as the engine counts tokens. */
-export const countTokens = (text: string): number => text.split(/\s+/).filter(Boolean).length;
+/** As many as Baobab bills when the connection breaks before the engine has said how many: see docs/engines.md. */
+const countTokens = (text: string): number => Math.ceil(Buffer.byteLength(text) / 4) + 4;
+
+export interface EngineOptions {
+  /** A chat writes a word in this time. */
+  wordMs: number;
+  /** A file. */
+  log: string;
+  moments: Moments;
+}
+
+function momentOf({ account, job }: EngineCall, { isStream, isLast }: { isStream: boolean; isLast: boolean }): Moment {
+  if (job === undefined) return isStream ? 'stream' : 'call';
+  if (account === 'background') return 'background';
+  return isLast ? 'batch-end' : 'batch';
+}
 
 const FIRST_WORD_MS = 20;
-const accountOf = (text: string): string => /account=(\S+)/.exec(text)?.[1] ?? 'unknown';
+const valueIn = (text: string, name: string): string | undefined => new RegExp(`\\b${name}=(\\S+)`).exec(text)?.[1];
 
 /**
  * A scripted OpenAI server. Requests name their account in the prompt. A chat answer has `max_tokens` words and differs each time, so
- * that two runs of one request can be told apart.
+ * that two runs of one request can be told apart. Each call becomes a line of the log when it has ended.
  */
-export async function startEngine(wordMs: number): Promise<Engine> {
+export async function startEngine({ wordMs, log, moments }: EngineOptions): Promise<Engine> {
+  const file = createWriteStream(log);
   const calls: EngineCall[] = [];
   let runs = 0;
 
@@ -53,18 +74,24 @@ export async function startEngine(wordMs: number): Promise<Engine> {
     const body = JSON.parse(Buffer.concat(chunks).toString()) as Body;
     const text = body.messages === undefined ? [body.input].flat().join(' ') : (body.messages.at(-1)?.content ?? '');
     const call: EngineCall = {
-      account: accountOf(text),
-      sentMs: Number(/sent=(\S+)/.exec(text)?.[1] ?? 0),
+      account: valueIn(text, 'account') ?? 'unknown',
+      replica: Number(/replica-(\d+)/.exec(request.url ?? '')?.[1] ?? 1) - 1,
+      job: valueIn(text, 'job'),
+      sentMs: Number(valueIn(text, 'sent') ?? 0),
       startMs: performance.now(),
       endMs: undefined,
       promptTokens: countTokens(text),
       completionTokens: 0,
     };
     calls.push(call);
+    moments.happened(momentOf(call, { isStream: body.stream === true, isLast: text.includes(' last') }), call.replica);
     const ended = () => {
       call.endMs ??= performance.now();
     };
-    response.once('close', ended);
+    response.once('close', () => {
+      ended();
+      file.write(`${JSON.stringify(call)}\n`);
+    });
     await pause(FIRST_WORD_MS);
     await (body.messages === undefined ? embed(call, response, ended) : chat(body, call, response, ended));
   }
@@ -126,6 +153,7 @@ export async function startEngine(wordMs: number): Promise<Engine> {
       server.close();
       server.closeAllConnections();
       await closed;
+      file.end();
     },
   };
 }

@@ -3,14 +3,16 @@ import { once } from 'node:events';
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface ReplicaOptions {
   name: string;
   host: string;
   port: number;
-  /** For data and the log. */
+  /** For the log, and for data if `dataDir` is not given. */
   directory: string;
+  dataDir?: string | undefined;
   env: Record<string, string>;
   /** Settings that the code of other commits may not know. */
   newEnv: Record<string, string>;
@@ -28,14 +30,16 @@ export interface Replica {
   /** SIGTERM. Resolves with the milliseconds until it has ended. */
   stop(): Promise<number>;
   isReady(): Promise<boolean>;
+  /** Ready, and nothing that it uses is away. */
+  isWell(): Promise<boolean>;
 }
 
 const ROOT = join(import.meta.dirname, '../../..');
 const RETRY_MS = 500;
 
-export function createReplica({ name, host, port, directory, env, newEnv, prefix }: ReplicaOptions): Replica {
+export function createReplica(options: ReplicaOptions): Replica {
+  const { name, host, port, directory, env, newEnv, prefix, dataDir = join(directory, name) } = options;
   const address = `http://${host}:${port}`;
-  const dataDir = join(directory, name);
   let log: WriteStream | undefined;
   let child: ChildProcess | undefined;
   let isWanted = false;
@@ -58,14 +62,16 @@ export function createReplica({ name, host, port, directory, env, newEnv, prefix
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    started.stdout.pipe(log, { end: false });
-    started.stderr.pipe(log, { end: false });
+    // With the time at which they came: the clock of the replica may be wrong.
+    for (const output of [started.stdout, started.stderr]) {
+      createInterface({ input: output }).on('line', (line) => log?.write(`${Math.round(performance.now())} ${line}\n`));
+    }
     return started;
   }
 
   const hasEnded = (of: ChildProcess) => of.exitCode !== null || of.signalCode !== null;
-  const isReady = async () =>
-    (await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(1_000) }).catch(() => undefined))?.status === 200;
+  const readiness = () => fetch(`${address}/readyz`, { signal: AbortSignal.timeout(1_000) });
+  const isReady = async () => (await readiness().catch(() => undefined))?.status === 200;
 
   async function end(signal: NodeJS.Signals): Promise<void> {
     isWanted = false;
@@ -80,6 +86,7 @@ export function createReplica({ name, host, port, directory, env, newEnv, prefix
     name,
     address,
     isReady,
+    isWell: async () => ((await (await readiness()).json()) as { status: string }).status === 'ready',
     async start(root = ROOT) {
       isWanted = true;
       child = await launch(root);

@@ -8,26 +8,36 @@ import { sendUntilAnswered } from './repeated-keys.ts';
 
 export interface SentBatch {
   id: string;
+  /** Its lines are the jobs `<name>:0`, `<name>:1`, … of the engine. */
+  name: string;
   lines: number;
 }
 
+interface BatchLaneOptions {
+  random: Random;
+  isOver: () => boolean;
+  onCreated?: () => void;
+}
+
 /** Creates batches. Files and batches have idempotency keys, so that a retry makes no second one. */
-export function batchLane(caller: Caller, { random, isOver }: { random: Random; isOver: () => boolean }) {
+export function batchLane(caller: Caller, { random, isOver, onCreated = () => {} }: BatchLaneOptions) {
   const batches: SentBatch[] = [];
   /** Names of the files, one for each idempotency key. */
   const inputs: string[] = [];
 
   async function batch(account: Account): Promise<void> {
     const lines = random.between(20, 200);
+    const [fileKey, batchKey] = [randomUUID(), randomUUID()];
+    const promptOf = (line: number) =>
+      `account=${account.name} job=${fileKey}:${line}${line === lines - 1 ? ' last' : ''}`;
     const input = Array.from({ length: lines }, (_, line) =>
       JSON.stringify({
         custom_id: `line-${line}`,
         method: 'POST',
         url: '/v1/embeddings',
-        body: { model: MODELS.embedding, input: `account=${account.name} line ${line}` },
+        body: { model: MODELS.embedding, input: promptOf(line) },
       }),
     ).join('\n');
-    const [fileKey, batchKey] = [randomUUID(), randomUUID()];
     const name = `${fileKey}.jsonl`;
     inputs.push(name);
     const file = await sendUntilAnswered(caller, {
@@ -51,7 +61,10 @@ export function batchLane(caller: Caller, { random, isOver }: { random: Random; 
       isOver,
       sent: () => ({ kind: 'batch', path: '/v1/batches', json: order, headers: { 'idempotency-key': batchKey } }),
     });
-    if (created !== undefined) batches.push({ id: created.json<{ id: string }>().id, lines });
+    if (created !== undefined) {
+      batches.push({ id: created.json<{ id: string }>().id, name: fileKey, lines });
+      onCreated();
+    }
     await sleep(random.between(1_000, 5_000));
   }
   return { batches, inputs, batch };

@@ -102,7 +102,8 @@ export function createCaller({ address, attempts }: CallerDependencies): Caller 
         }
         const json = <T>() => JSON.parse(bytes.toString()) as T;
         const isJson = answer.headers.get('content-type')?.startsWith('application/json');
-        const usage = isJson && sent.json !== undefined ? json<{ usage?: Usage }>().usage : undefined;
+        const usage =
+          isJson && sent.json !== undefined ? (json<{ usage?: Usage | null }>().usage ?? undefined) : undefined;
         end('acknowledged', `${answer.status}`, requestId, usage);
         return { status: answer.status, headers: answer.headers, bytes, json };
       } catch (error) {

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Moments } from '../cluster/moments.ts';
 import type { Random } from '../random.ts';
 import { LIMITS, openAccount } from './accounts.ts';
 import { type Attempts, createAttempts } from './attempts.ts';
+import { backgroundLane } from './background-lane.ts';
 import { batchLane } from './batch-lane.ts';
 import { type Account, type Caller, createCaller } from './caller.ts';
 import { fileLanes } from './file-lanes.ts';
@@ -16,12 +18,13 @@ const AFTER_A_REFUSAL_MS = 2_000;
 
 export interface LoadOptions {
   address: string;
+  moments: Moments;
   random: Random;
   factor: number;
 }
 
 /** Mixed load from many clients until it is stopped. */
-export async function startLoad({ address, random, factor }: LoadOptions) {
+export async function startLoad({ address, moments, random, factor }: LoadOptions) {
   const open = (name: string, limits = {}) => openAccount(address, name, limits);
   const accounts = {
     plain: await open('plain'),
@@ -31,6 +34,7 @@ export async function startLoad({ address, random, factor }: LoadOptions) {
     files: await open('files'),
     batches: await open('batches'),
     repeated: await open('repeated'),
+    background: await open('background'),
   };
   // Replicas learn of new keys within a second.
   await sleep(1_500);
@@ -42,7 +46,16 @@ export async function startLoad({ address, random, factor }: LoadOptions) {
   const inference = inferenceLanes(caller, random);
   const repeated = repeatedKeys(caller, { random, isOver });
   const files = fileLanes(caller, random);
-  const { batches, inputs, batch } = batchLane(caller, { random, isOver });
+  const { batches, inputs, batch } = batchLane(caller, {
+    random,
+    isOver,
+    onCreated: () => moments.happened('batch-created'),
+  });
+  const { responses, background } = backgroundLane(caller, {
+    random,
+    isOver,
+    onCreated: () => moments.happened('background-created'),
+  });
   const budgets = budgetKeys({ caller, attempts, random, address });
 
   /** Work, clients, and their longest pause. */
@@ -58,6 +71,7 @@ export async function startLoad({ address, random, factor }: LoadOptions) {
     [() => files.upload(accounts.files), 2, 600],
     [() => files.download(accounts.files), 2, 300],
     [() => batch(accounts.batches), 2, 1_000],
+    [() => background(accounts.background), 2, 300],
   ];
   const clients = lanes.flatMap(([work, count, pauseMs]) =>
     Array.from({ length: Math.max(1, Math.round(count * factor)) }, async () => {
@@ -77,6 +91,7 @@ export async function startLoad({ address, random, factor }: LoadOptions) {
     batches,
     inputs,
     keys: repeated.keys,
+    responses,
     budgetAccounts: budgets.accounts,
     async stop(): Promise<void> {
       isStopped = true;
