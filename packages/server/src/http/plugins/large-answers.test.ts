@@ -11,7 +11,12 @@ import { largeAnswers } from './large-answers.ts';
 
 const BODY = Buffer.alloc(32 * 1024 * 1024);
 
-async function start(writeTimeoutMs: number, answer: () => Buffer | Readable = () => BODY, principal?: Principal) {
+async function start(
+  writeTimeoutMs: number,
+  answer: () => Buffer | Readable = () => BODY,
+  principal?: Principal,
+  length?: number,
+) {
   const server = Fastify();
   server.addHook('onRequest', async (request) => {
     request.record = createRecord(0);
@@ -21,6 +26,7 @@ async function start(writeTimeoutMs: number, answer: () => Buffer | Readable = (
   const closed = Promise.withResolvers<boolean>();
   server.get('/', async (_request, reply) => {
     reply.raw.once('close', () => closed.resolve(reply.raw.writableFinished));
+    if (length !== undefined) reply.header('content-length', length);
     return answer();
   });
   await server.listen({ port: 0, host: '127.0.0.1' });
@@ -71,6 +77,19 @@ it.each([
   }
   expect(bytes).toBeGreaterThan(BODY.length);
   expect(turns).toBeGreaterThanOrEqual(BODY.length / 65_536);
+  await server.close();
+});
+
+it('ends an answer of known length with its last byte, however long its source takes to end', async () => {
+  const file = new Readable({ read() {} });
+  file.push(Buffer.alloc(1_000));
+  const { server, client, closed } = await start(10_000, () => file, heavy, 1_000);
+  let bytes = 0;
+  client.on('data', (chunk) => {
+    bytes += chunk.length;
+    if (bytes > 1_000) client.destroy();
+  });
+  expect(await closed).toBe(true);
   await server.close();
 });
 

@@ -29,8 +29,10 @@ function inPieces(body: Buffer, timeoutMs: number): Readable {
   return pieces;
 }
 
-async function* piecesInTurns(source: Readable, share: TurnShare): AsyncGenerator<Uint8Array> {
+/** `length`: of the whole answer, if the client knows it: a client that has read all of it may leave before the source has ended. */
+async function* piecesInTurns(source: Readable, share: TurnShare, length: number): AsyncGenerator<Uint8Array> {
   let left = 0;
+  let unsent = length;
   for await (const chunk of source as AsyncIterable<Uint8Array>) {
     for (let at = 0; at < chunk.length; at += TURN_BYTES) {
       if (left <= 0) {
@@ -39,15 +41,17 @@ async function* piecesInTurns(source: Readable, share: TurnShare): AsyncGenerato
       }
       const piece = chunk.subarray(at, at + TURN_BYTES);
       left -= piece.length;
+      unsent -= piece.length;
       yield piece;
     }
     chunkUsed(chunk.length);
+    if (unsent === 0) return;
   }
 }
 
 /** Nothing is read ahead: what is ready would be written as soon as a client has read, whoever else is active. */
-const inTurns = (source: Readable, share: TurnShare): Readable =>
-  Readable.from(piecesInTurns(source, share), { objectMode: false, highWaterMark: 0 });
+const inTurns = (source: Readable, share: TurnShare, length: number): Readable =>
+  Readable.from(piecesInTurns(source, share, length), { objectMode: false, highWaterMark: 0 });
 
 /**
  * Sends large answers in pieces. Node reports nothing about a write until all of it has left, so that the progress of a slow client
@@ -71,6 +75,7 @@ export const largeAnswers = plugin(async (server, { writeTimeoutMs }: { writeTim
     }
     // Also while it is being read: the end of what it is wrapped in would wait for it.
     reply.raw.once('close', () => source.destroy());
-    done(null, inTurns(source, turnShareOf(principal)));
+    const length = Number(reply.getHeader('content-length') ?? Number.POSITIVE_INFINITY);
+    done(null, inTurns(source, turnShareOf(principal), length));
   });
 });
