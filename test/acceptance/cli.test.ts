@@ -220,6 +220,13 @@ describe('models beside a running server', () => {
     expect(early).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('has not come yet') });
   });
 
+  it('are verified in all versions that are here, when none is named', async () => {
+    const { exitCode, stdout } = await baobab(server.dataDir, ['models', 'verify']);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^baobab\/embed-multilingual@2026-11-19: files verified: 3$/m);
+    expect(stdout).toMatch(/^baobab\/embed-multilingual@2026-11-20: files verified: 3$/m);
+  });
+
   it('send the deprecation header with their answers', async () => {
     const client = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: server.apiKey });
     const { response } = await client.embeddings.create({ model: SLUG, input: 'a' }).withResponse();

@@ -128,7 +128,7 @@ export const modelsCommand: Command = {
     ['pull <slug>[@version]… | --all-starter', 'fetch weights ahead of the first request'],
     ['add <source> [options]', 'add a model to the catalog and serve it, without a restart'],
     ['remove <slug>[@version]…', 'delete its weights, and its entry if it was added'],
-    ['verify [<slug>[@version]…]', 'check weights against their checksums; without a slug, all'],
+    ['verify [<slug>[@version]…]', 'check weights against their checksums; without a slug, all that are here'],
     ['deprecate <slug>[@version] --on YYYY-MM-DD', 'announce its removal, at least 90 days ahead'],
     ['retire <slug>[@version]', 'stop serving it, on the announced day or later'],
   ],
@@ -224,9 +224,9 @@ export const modelsCommand: Command = {
       const failed = await removeWeights({ ...common, models });
       if (failed > 0) throw new CommandFailed(`${failed} of ${models.length} could not be removed`);
     } else {
-      const all = entries
-        .filter((entry) => entry.versions.some(({ source }) => source !== undefined))
-        .map(({ slug }) => slug);
+      const all = entries.flatMap(({ slug, versions }) =>
+        versions.filter(({ source }) => source !== undefined).map(({ version }) => `${slug}@${version}`),
+      );
       const named = names.length > 0;
       const failed = await verifyWeights({
         ...common,
