@@ -1,6 +1,6 @@
 import { versionText } from '../compose/version.ts';
 import { serverToWire } from '../compose/wire-shapes.ts';
-import { type Command, UsageError } from './command.ts';
+import { type Command, CommandFailed, UsageError } from './command.ts';
 import { parseOptions } from './options.ts';
 import { formatDuration } from './progress.ts';
 import { openForReading } from './store-for-reading.ts';
@@ -17,7 +17,7 @@ export const statusCommand: Command = {
     await using administration = await openForReading(context);
     const { servers, now } = await administration.servers();
     if (values.json) return context.print(JSON.stringify(servers.map(serverToWire)));
-    if (servers.length === 0) return context.print('no server runs');
+    if (servers.length === 0) throw new CommandFailed('no server runs');
     const rows = servers.map(({ name, version, commit, status, startedAt, seenAt, clockAheadMs, problems }) => [
       name,
       versionText(version, commit),
