@@ -510,8 +510,8 @@ describeInBrowser('the budget of a key', () => {
     await using opened = await openPage();
     const { page } = opened;
     await signIn(page, bed.address, KEY, `/keys?account=*&key=${id}`);
-    await page.getByRole('dialog').getByText('$0 of $1.00 of the account').waitFor();
-    await page.getByRole('row', { name: 'rich key' }).getByText('/ $1.00 of the account').waitFor();
+    await page.getByRole('dialog').getByText('$0 · account budget $1.00').waitFor();
+    await page.getByRole('row', { name: 'rich key' }).getByText('$0 · account budget $1.00').waitFor();
     expect(await page.locator('body').textContent()).not.toContain('$99.00');
   });
 });

@@ -123,6 +123,27 @@ describeInBrowser('with the keyboard alone', () => {
   });
 });
 
+describeInBrowser('a replayed request', () => {
+  it('says that nothing ran', async () => {
+    const send = () =>
+      fetch(`${account.address}/v1/embeddings`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${account.adminKey}`,
+          'content-type': 'application/json',
+          'idempotency-key': '5f0c8f5e-6f6b-4c0e-9f58-0a4bd1d0c7e1',
+        },
+        body: JSON.stringify({ model: 'baobab/embed-multilingual', input: ['Hello'] }),
+      });
+    const [, replay] = [await send(), await send()];
+    await using opened = await openPage();
+    const { page } = opened;
+    await signIn(page, account.address, account.adminKey, `/requests?request=${replay.headers.get('x-request-id')}`);
+    await page.getByText('Nothing ran: the answer of the first request').waitFor();
+    expect(await page.getByText('Ran on this server').count()).toBe(0);
+  });
+});
+
 describeInBrowser('on a phone', () => {
   it('has a drawer with all pages', async () => {
     await using opened = await openPage({ viewport: { width: 390, height: 844 } });

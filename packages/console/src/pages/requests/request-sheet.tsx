@@ -92,13 +92,14 @@ function Facts({ entry, zone }: { entry: RequestEntry; zone: string }) {
   );
 }
 
-function Attempts({ entry: { attempts, status, completion_tokens } }: { entry: RequestDetail }) {
+function Attempts({ entry: { attempts, status, completion_tokens, replayed } }: { entry: RequestDetail }) {
   const { requests } = texts;
   const refused = status >= 400 && status < 499 && completion_tokens === 0;
+  const none = refused ? requests.attemptsRefused : requests.attemptsNone;
   return (
     <section class="stack-tight">
       <h3>{requests.attempts}</h3>
-      {attempts.length === 0 && <p class="muted small">{refused ? requests.attemptsRefused : requests.attemptsNone}</p>}
+      {attempts.length === 0 && <p class="muted small">{replayed ? requests.attemptsReplayed : none}</p>}
       <ol class="stack-tight">
         {attempts.map((attempt, index) => (
           <li key={index} class="attempt">

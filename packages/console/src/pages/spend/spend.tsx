@@ -13,7 +13,7 @@ export interface SpendCellProps extends Budget {
   spend: number | null | undefined;
 }
 
-/** What was spent this month, and the budget where there is room. */
+/** What was spent this month, and the budget where there is room. That of an account is not set against what one of its keys has spent. */
 export function SpendCell({ spend, budget, isOfAccount = false }: SpendCellProps) {
   if (spend === undefined) return <span class="skeleton skeleton-line" />;
   if (spend === null) return '–';
@@ -22,11 +22,7 @@ export function SpendCell({ spend, budget, isOfAccount = false }: SpendCellProps
     <span title={moneyExact(spend)}>
       {spent}
       {limit !== undefined && (
-        <span class="muted wide-only">
-          {' '}
-          / {limit}
-          {isOfAccount && ` ${texts.overview.limitFrom.account}`}
-        </span>
+        <span class="muted wide-only">{isOfAccount ? ` · ${texts.keys.budgetOfAccount(limit)}` : ` / ${limit}`}</span>
       )}
     </span>
   );
@@ -40,8 +36,10 @@ export function Spend({ spend, budget, isOfAccount = false }: Budget & { spend: 
   return (
     <span class="mono">
       <Amount usd={spend} />
-      {budget !== null && ` ${texts.common.of} ${moneyExact(budget)}`}
-      {budget !== null && isOfAccount && ` ${texts.overview.limitFrom.account}`}
+      {budget !== null &&
+        (isOfAccount
+          ? ` · ${texts.keys.budgetOfAccount(moneyExact(budget))}`
+          : ` ${texts.common.of} ${moneyExact(budget)}`)}
     </span>
   );
 }

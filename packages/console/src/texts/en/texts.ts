@@ -283,6 +283,7 @@ export const texts = {
     cached: 'Cached input tokens',
     replayed: 'Replayed from an idempotent request',
     attempts: 'Upstream attempts',
+    attemptsReplayed: 'Nothing ran: the answer of the first request with this Idempotency-Key was sent again.',
     attemptsNone: 'Ran on this server, without an upstream.',
     text: 'Prompt and answer',
     prompt: 'Prompt',
@@ -317,6 +318,7 @@ export const texts = {
     aboutOther: (account: string) => `API keys of account ${account}, each with its own access and limits.`,
     aboutAll: 'API keys of all accounts, each with its own access and limits.',
     create: 'Create key',
+    budgetOfAccount: (limit: string) => `account budget ${limit}`,
     columns: {
       name: 'Name',
       key: 'Key',
