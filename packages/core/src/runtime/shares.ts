@@ -248,3 +248,23 @@ class Heap<T extends object> {
     this.#set(item, place);
   }
 }
+
+/** Smaller requests cannot hold up a large one forever: it has one of this many turns. */
+const TURNS_FOR_OLDEST = 4;
+
+/**
+ * Which request of an account is next: the one with the least work left, the oldest of about equal ones. So a short one never waits for the end
+ * of a long one, and long ones end one after the other: if they took turns, all would end together.
+ */
+export class RequestOrder {
+  #turn = 1;
+
+  /** The lowest is next. Requests with the same rank go by their age. */
+  rank(left: number): number {
+    return this.#turn % TURNS_FOR_OLDEST === 0 ? 0 : Math.floor(Math.log2(left));
+  }
+
+  endTurn(): void {
+    this.#turn += 1;
+  }
+}

@@ -3,7 +3,7 @@ import type { CallContext } from '@baobab/core/engine/engine.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { errors } from '@baobab/core/errors/errors.ts';
 import { ActiveAccounts } from '@baobab/core/runtime/active-accounts.ts';
-import { Share } from '@baobab/core/runtime/shares.ts';
+import { RequestOrder, Share } from '@baobab/core/runtime/shares.ts';
 import { shareOf } from '@baobab/core/runtime/work.ts';
 import type { Row } from './pooling.ts';
 import type { EncoderBatch, EncoderSequence, EncoderSession } from './session.ts';
@@ -40,9 +40,6 @@ interface Batch {
   members: Member[];
 }
 
-/** Of the requests of an account, the oldest leads one of this many batches, so that smaller ones cannot hold it up forever. */
-const BATCHES_FOR_OLDEST = 4;
-
 export interface Batcher {
   submit(work: Work): Promise<void>;
   readonly pendingTokens: number;
@@ -51,10 +48,8 @@ export interface Batcher {
 /**
  * Turns the sequences of all running requests into micro-batches. Nothing is delayed on purpose: an idle session starts at once, a
  * busy one takes everything that arrived meanwhile. A batch is led by the account that was given the least work for its weight, and of its
- * requests by the one with the least work left; of about equal ones the oldest. So a short request never waits for the end of a long one,
- * and the long ones of an account end one after the other: if they took turns, all would end together, and the processes would wait until
- * their clients have sent new ones. The other sequences have nearly the same length and come from all requests. While several accounts
- * have work, batches are small, so that each waits for a short run only.
+ * requests by the next one in their order. The other sequences have nearly the same length and come from all requests. While several
+ * accounts have work, batches are small, so that each waits for a short run only.
  */
 export function createBatcher(session: Pick<EncoderSession, 'run'>, options: BatcherOptions): Batcher {
   /** In the order of their arrival. */
@@ -62,7 +57,7 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
   const shares = { present: new Share('work'), batch: new Share('work') };
   const laneOf = ({ priority }: Work['context']) => (priority === 'batch' ? shares.batch : shares.present);
   const active = new ActiveAccounts(options.now);
-  let batches = 0;
+  const order = new RequestOrder();
   let pendingTokens = 0;
   let running = false;
 
@@ -79,13 +74,13 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
 
   /** Those that go first. */
   function inTurn(): Job[] {
-    const byAge = ++batches % BATCHES_FOR_OLDEST === 0;
     const leader = shares.present.members.next() ?? shares.batch.members.next();
     const turns = jobs.map((job) => ({
       job,
       rank: (job.account === leader ? 0 : 1) + (job.context.priority === 'batch' ? 2 : 0),
-      size: byAge ? 0 : sizeClass(job.pending.tokens),
+      size: order.rank(job.pending.tokens),
     }));
+    order.endTurn();
     return turns.sort((left, right) => left.rank - right.rank || left.size - right.size).map(({ job }) => job);
   }
 
@@ -189,9 +184,6 @@ export function createBatcher(session: Pick<EncoderSession, 'run'>, options: Bat
     },
   };
 }
-
-/** Equal for amounts of work that differ by less than a factor of two or so. */
-const sizeClass = (tokens: number): number => Math.floor(Math.log2(tokens));
 
 function sequenceOf({ job, index }: Member): EncoderSequence {
   return job.sequences[index] as EncoderSequence;

@@ -17,16 +17,6 @@ describe('placement', () => {
     expect([first.replica, second.replica, third.replica]).toEqual(['one', 'two', 'two']);
   });
 
-  it('brings calls of one size together on processes of about equal load', async () => {
-    const placement = createPlacement<string>();
-    placement.add('one');
-    placement.add('two');
-    const sizes = [0.02, 0.01, 0.01, 0.02, 0.01, 0.01, 0.02];
-    const seats: string[] = [];
-    for (const size of sizes) seats.push((await placement.place(request(), { weight: size })).replica);
-    expect(seats).toEqual(['one', 'two', 'two', 'one', 'two', 'two', 'one']);
-  });
-
   it('spreads calls of one size evenly, and none behind others while a process is idle', async () => {
     const placement = createPlacement<string>();
     placement.add('one');
@@ -142,19 +132,6 @@ describe('placement', () => {
       await new Promise(setImmediate);
     }
     expect(seats.map(({ replica }) => replica).sort()).toEqual(['one', 'one', 'two', 'two']);
-  });
-
-  it('gives a process more parts if they are small', async () => {
-    const placement = createPlacement<string>();
-    placement.add('one');
-    let placed = 0;
-    for (let n = 0; n < 8; n += 1) {
-      void Promise.resolve(placement.place(request(), { weight: 1 / 32, isPart: true })).then(() => {
-        placed += 1;
-      });
-    }
-    await new Promise(setImmediate);
-    expect(placed).toBe(4);
   });
 
   it('lets a whole call past parts that wait, but no batch', async () => {

@@ -1,12 +1,11 @@
 import type { CallContext } from '@baobab/core/engine/engine.ts';
 import { cancellation } from '@baobab/core/errors/cancellation.ts';
 import { ActiveAccounts } from '@baobab/core/runtime/active-accounts.ts';
-import { Share } from '@baobab/core/runtime/shares.ts';
+import { RequestOrder, Share } from '@baobab/core/runtime/shares.ts';
 import { shareOf } from '@baobab/core/runtime/work.ts';
 
 /**
- * Gives calls to the least loaded of several processes, or to one with little more load whose other calls are closer in size, because
- * inputs of equal length make the best batches. A process takes about two full chunks at a time: one to work on and the next one.
+ * Gives calls to the least loaded of several processes. A process takes about two full chunks at a time: one to work on and the next one.
  * Other calls wait here: accounts share the work by their weights, and of one account a small request goes before the chunks of a large
  * one.
  *
@@ -20,10 +19,6 @@ const SMALL_WEIGHT = 1 / 16;
 const RUN_WEIGHT = 1 / 32;
 const SEAT_WEIGHT_FOR_SMALL = 3;
 const SEAT_PARTS = 2;
-/** So that smaller requests cannot hold up a large one forever. */
-const TURNS_FOR_OLDEST = 4;
-/** More than two if they are small: about eight batches, to have work while answers are on the way. */
-const SEAT_WEIGHT_FOR_PARTS = 1 / 8;
 
 /**
  * While several accounts have work, large calls and long texts leave one of eight processes to short ones, and one where there are four to
@@ -33,12 +28,6 @@ const PROCESSES_FOR_SHORT = 1 / 8;
 const FEWEST_TO_SPARE = 4;
 /** A text of about 64 tokens, which is what a run takes while several accounts have work. */
 const SHORT_WEIGHT = 1 / 256;
-
-/** How much more than the least loaded process one may have and still be chosen. */
-const TOLERANCE = 1 / 4;
-
-/** Tolerance for rounding errors of sums. */
-const EPSILON = 1e-6;
 
 /** For calls that a process does best one at a time. */
 export const EXCLUSIVE_WEIGHT = SEAT_WEIGHT;
@@ -66,21 +55,12 @@ interface Load {
   longWeight: number;
   calls: number;
   parts: number;
-  partWeight: number;
   /** When the last call with long runs came, counted in calls. */
   lastLong: number;
 }
 
-const LOAD_NAMES = ['weight', 'smallWeight', 'longWeight', 'calls', 'parts', 'partWeight'] as const;
-const noLoad = (): Load => ({
-  weight: 0,
-  smallWeight: 0,
-  longWeight: 0,
-  calls: 0,
-  parts: 0,
-  partWeight: 0,
-  lastLong: 0,
-});
+const LOAD_NAMES = ['weight', 'smallWeight', 'longWeight', 'calls', 'parts'] as const;
+const noLoad = (): Load => ({ weight: 0, smallWeight: 0, longWeight: 0, calls: 0, parts: 0, lastLong: 0 });
 
 interface Waiter<P> extends CallSize {
   resolve(placement: Placement<P>): void;
@@ -98,11 +78,7 @@ interface Lane<P> {
 const emptyLane = <P>(): Lane<P> => ({ whole: new Share('work'), accounts: new Map() });
 
 const isSmall = ({ weight }: CallSize): boolean => weight <= SMALL_WEIGHT;
-const isLong = ({ weight, longest = weight }: CallSize): boolean =>
-  weight > SMALL_WEIGHT || longest > SHORT_WEIGHT + EPSILON;
-
-/** Equal for numbers that differ by less than a factor of two or so. */
-const sizeClass = (calls: number): number => Math.floor(Math.log2(calls));
+const isLong = ({ weight, longest = weight }: CallSize): boolean => weight > SMALL_WEIGHT || longest > SHORT_WEIGHT;
 
 export function createPlacement<P>(now?: () => number) {
   const loads = new Map<P, Load>();
@@ -117,14 +93,12 @@ export function createPlacement<P>(now?: () => number) {
   /** Left to short calls while several accounts have work. */
   const spare = new Set<P>();
 
-  let turns = 1;
+  const order = new RequestOrder();
   let seated = 0;
   let closedWith: Error | undefined;
 
   const isFull = (load: Load, { weight, isPart }: CallSize, limit: number) =>
-    load.calls > 0 &&
-    (load.weight + weight > limit ||
-      (isPart && load.parts >= SEAT_PARTS && load.partWeight + weight > SEAT_WEIGHT_FOR_PARTS));
+    load.calls > 0 && (load.weight + weight > limit || (isPart === true && load.parts >= SEAT_PARTS));
 
   /**
    * Those with the least long work are free first, of equal ones those that have worked on it for the longest time. They stay the same:
@@ -144,26 +118,18 @@ export function createPlacement<P>(now?: () => number) {
 
   function choose(size: CallSize, onlySpare = false): P | undefined {
     chooseSpare();
-    const { weight } = size;
     const [small, long] = [isSmall(size), isLong(size)];
     const limit = small ? SEAT_WEIGHT_FOR_SMALL : SEAT_WEIGHT;
-    const ahead = ({ weight: all, smallWeight }: Load) =>
-      small ? smallWeight + Math.min(all - smallWeight, RUN_WEIGHT) : all;
-    const byLoad = [...loads]
-      .filter(([replica]) => (spare.has(replica) ? !long : !onlySpare))
-      .sort(([, left], [, right]) => ahead(left) - ahead(right) || left.weight - right.weight);
-    const most = byLoad[0] === undefined ? 0 : ahead(byLoad[0][1]) * (1 + TOLERANCE);
-    let best: P | undefined;
-    let bestDistance = Number.POSITIVE_INFINITY;
-    for (const [replica, load] of byLoad) {
-      if (ahead(load) > most) break;
-      if (isFull(load, size, limit)) continue;
-      const distance = load.calls === 0 ? 0 : Math.abs(load.weight / load.calls - weight);
-      if (distance > bestDistance - EPSILON) continue;
-      best = replica;
-      bestDistance = distance;
+    const ahead = ({ weight, smallWeight }: Load) =>
+      small ? smallWeight + Math.min(weight - smallWeight, RUN_WEIGHT) : weight;
+    let best: [P, Load] | undefined;
+    for (const each of loads) {
+      const [replica, load] = each;
+      if ((spare.has(replica) ? long : onlySpare) || isFull(load, size, limit)) continue;
+      const more = best === undefined ? -1 : ahead(load) - ahead(best[1]) || load.weight - best[1].weight;
+      if (more < 0) best = each;
     }
-    return best;
+    return best?.[0];
   }
 
   function seat(replica: P, size: CallSize, context: CallContext): Placement<P> {
@@ -178,7 +144,6 @@ export function createPlacement<P>(now?: () => number) {
       longWeight: isLong(size) ? weight : 0,
       calls: 1,
       parts: isPart ? 1 : 0,
-      partWeight: isPart ? weight : 0,
     };
     for (const name of LOAD_NAMES) load[name] += share[name];
     let released = false;
@@ -195,15 +160,13 @@ export function createPlacement<P>(now?: () => number) {
     };
   }
 
-  /** The request with the fewest calls left, or the oldest of about equal ones. Every `TURNS_FOR_OLDEST` turns, the oldest of all. */
   function next(requests: Requests<P>, mayGo: (size: CallSize) => boolean) {
-    const byAge = turns % TURNS_FOR_OLDEST === 0;
     let found: { context: CallContext; waiter: Waiter<P> } | undefined;
     let fewest = Number.POSITIVE_INFINITY;
     for (const [context, waiters] of requests) {
       const waiter = waiters[0];
       if (waiter === undefined || !mayGo(waiter)) continue;
-      const size = byAge ? 0 : sizeClass(waiters.length);
+      const size = order.rank(waiters.length);
       if (size >= fewest) continue;
       fewest = size;
       found = { context, waiter };
@@ -233,7 +196,7 @@ export function createPlacement<P>(now?: () => number) {
       const { context, waiter } = found;
       const replica = choose(waiter, onlySpare);
       if (replica !== undefined) {
-        turns += 1;
+        order.endTurn();
         const placement = seat(replica, waiter, context);
         leave(context, waiter);
         waiter.resolve(placement);
