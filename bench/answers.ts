@@ -3,7 +3,7 @@
  * synced ledger, the list of requests and a log line, beside a pipe of node:http, the floor of the runtime. Every side has one core and takes
  * its turn in each round.
  *
- *   node bench/answers.ts [--quick] [--connections 16] [--rounds 15] [--before <checkout>]…
+ *   node bench/answers.ts [--quick] [--connections 16] [--rounds 45] [--before <checkout>]…
  */
 import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,10 +25,10 @@ const { values } = parseArgs({
     before: { type: 'string', multiple: true, default: [] },
   },
 });
-const rounds = Number(values.rounds ?? (values.quick ? 5 : 15));
-/** Not by time: V8 compiles what has run often, and other programs may have the machine. */
-const REQUESTS = 3_000;
-const WARM_UP_REQUESTS = values.quick ? 10_000 : 40_000;
+const rounds = Number(values.rounds ?? (values.quick ? 9 : 45));
+/** Not by time: V8 compiles what has run often, and other programs may have the machine. Short, so that they disturb all sides alike. */
+const REQUESTS = 1_000;
+const WARM_UP_REQUESTS = values.quick ? 10_000 : 30_000;
 const PIPE = 'node:http';
 const BAOBAB = 'Baobab';
 
@@ -65,7 +65,9 @@ async function answerUs(side: Side, amount: number): Promise<number> {
 for (const side of sides) await answerUs(side, WARM_UP_REQUESTS);
 const measured = new Map<string, number[]>(sides.map(({ name }) => [name, []]));
 for (let round = 0; round < rounds; round += 1) {
-  for (const side of sides) measured.get(side.name)?.push(await answerUs(side, REQUESTS));
+  // In another order each time.
+  for (const side of [...sides.slice(round % sides.length), ...sides.slice(0, round % sides.length)])
+    measured.get(side.name)?.push(await answerUs(side, REQUESTS));
 }
 const of = (name: string): number[] => measured.get(name) ?? [];
 for (const { name } of sides)

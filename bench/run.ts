@@ -18,6 +18,7 @@ const BENCHMARKS: Record<string, Benchmark> = {
   chat: { about: 'chat over HTTP against node-llama-cpp', quick: ['--quick'] },
   seeds: { about: 'chat with a seed against chat without one', quick: ['--quick'] },
   gateway: { about: 'what the service adds in front of an engine', quick: ['--quick'] },
+  answers: { about: 'processor time of a whole answer', quick: ['--quick'] },
   replicas: { about: 'workers, PostgreSQL and Redis, beside other gateways', quick: ['--quick'] },
   streams: { about: 'a chunk of a streamed chat on its way from an upstream', quick: ['--quick'] },
   'noisy-neighbour': { about: 'two tenants while a third attacks', quick: ['--quick'] },
