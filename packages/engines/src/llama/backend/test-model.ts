@@ -16,7 +16,7 @@ const TOKENS = ['<unk>', '<s>', '</s>', ...BYTE_TOKENS];
 const TOKEN_TYPES = [2, 3, 3, ...BYTE_TOKENS.map(() => 6)];
 
 /** GGUF's numbers of types of metadata and of tensors. */
-const META = { short: 2, unsigned: 4, signed: 5, float: 6, text: 8, array: 9 } as const;
+const META = { short: 2, unsigned: 4, signed: 5, float: 6, flag: 7, text: 8, array: 9 } as const;
 const F32 = 0;
 const Q8_0 = 8;
 const Q8_0_VALUES = 32;
@@ -31,7 +31,7 @@ interface Tensor {
   data: Buffer;
 }
 
-type Scalar = 'short' | 'unsigned' | 'signed' | 'float' | 'text';
+type Scalar = 'short' | 'unsigned' | 'signed' | 'float' | 'flag' | 'text';
 export type Meta = readonly [key: string, type: Scalar, value: number | string | readonly (number | string)[]];
 
 export const METADATA: readonly Meta[] = [
@@ -141,6 +141,7 @@ function metaBytes([key, type, value]: Meta): Buffer[] {
 
 function scalar(type: Scalar, value: number | string): Buffer {
   if (typeof value === 'string') return text(value);
+  if (type === 'flag') return Buffer.from([value]);
   const buffer = Buffer.alloc(type === 'short' ? 2 : 4);
   if (type === 'float') buffer.writeFloatLE(value);
   else if (type === 'short') buffer.writeUInt16LE(value);
