@@ -88,6 +88,16 @@ describe('a program of the catalog', () => {
     expect(own.bed.logged.join('\n')).toContain('an engine process ended');
   });
 
+  it('is killed and started again when it stops answering its health checks', async () => {
+    await using own = programBed({ settings: { hangTimeoutSeconds: 2 } });
+    await own.chat('Hi');
+    const [pid = 0] = await own.bed.pids();
+    process.kill(pid, 'SIGSTOP');
+    expect(await own.chat('Hi')).toEqual({ text: 'One two three.', used: USED });
+    expect(own.starts()).toBe(2);
+    expect(own.bed.logged.join('\n')).toContain('it did not answer its health checks for 2 s');
+  });
+
   it('is given up for a while when it crashes too often', async () => {
     await using own = programBed({ restarts: { crashLimit: 2, cooldownMs: 60_000 } });
     await expect(own.chat('crash')).rejects.toMatchObject({ code: 'model_unavailable' });

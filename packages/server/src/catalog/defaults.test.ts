@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { ggufFile } from '../../../engines/src/llama/testing/gguf-file.ts';
+import { drivers } from '../drivers.ts';
 import { CatalogError, loadCatalog } from './load.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'baobab-defaults-'));
@@ -166,4 +167,42 @@ describe('the context length', () => {
       'model.yaml:3: context_length: is 131072, but the weights were made for at most 2048',
     ]);
   });
+});
+
+describe('an entry that names the driver command', () => {
+  const entry = (engine: string) =>
+    `slug: acme/writer\nmodality: chat\nengine: { driver: command, kind: llama-server, ${engine} }\nsource: { kind: file, path: ${putGguf(4096)} }\n`;
+
+  it('has the only GGUF file as its weights', () => {
+    const model = load(entry('command: [llama-server, --model, "{weights}", --port, "{port}"], memory_mb: 512'));
+    expect(model?.versions[0]?.engine).toEqual({
+      driver: 'command',
+      task: 'chat',
+      options: {
+        kind: 'llama-server',
+        command: ['llama-server', '--model', '{weights}', '--port', '{port}'],
+        memoryMb: 512,
+        weights: 'writer.gguf',
+      },
+    });
+  });
+
+  it('names only files that its source has, a known kind, and a command', () => {
+    expect(problems(entry('command: [llama-server, --mmproj, "{files.encoder.gguf}"]'))).toEqual([
+      expect.stringMatching(
+        /^model\.yaml:\d+: source: there is no file 'encoder\.gguf' in .*; the task chat needs it$/,
+      ),
+    ]);
+    expect(problems(entry('command: []'))[0]).toContain('engine.command');
+    expect(problems(entry('kind: nonsense, command: [x]'))).not.toEqual([]);
+  });
+});
+
+it('never runs a command that it does not name', () => {
+  const model = load(`slug: acme/writer\nmodality: chat\nsource: { kind: file, path: ${putGguf(4096)} }\n`);
+  expect(model?.versions[0]?.engine.driver).toBe('llama');
+  const absent = drivers.map((driver) =>
+    driver.mustBeNamed ? driver : { ...driver, isAbsent: true, local: undefined },
+  );
+  expect(() => loadCatalog([directory], absent)).toThrow('driver');
 });

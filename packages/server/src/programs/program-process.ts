@@ -106,6 +106,7 @@ export function startProgram(options: ProgramOptions, dependencies: ProgramDepen
       clock: dependencies.clock,
       queue: { length: MOST_WAITING_CALLS, timeoutMs: LONGEST_ANSWER_MS },
       metrics: NO_METRICS,
+      healthIntervalMs: Math.min(CHECK_TIMEOUT_MS, hangTimeoutMs / 4),
     });
     clearTimeout(loadTimer);
     monitor = watchHealth(remote, hangTimeoutMs, kill);
