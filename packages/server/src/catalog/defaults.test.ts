@@ -202,7 +202,7 @@ it('never runs a command that it does not name', () => {
   const model = load(`slug: acme/writer\nmodality: chat\nsource: { kind: file, path: ${putGguf(4096)} }\n`);
   expect(model?.versions[0]?.engine.driver).toBe('llama');
   const absent = drivers.map((driver) =>
-    driver.mustBeNamed ? driver : { ...driver, isAbsent: true, local: undefined },
+    driver.mustBeNamed ? driver : { name: driver.name, tasks: {}, settings: {}, isAbsent: true },
   );
   expect(() => loadCatalog([directory], absent)).toThrow('driver');
 });
