@@ -1,4 +1,5 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -88,6 +89,27 @@ describe('a program of the catalog', () => {
     expect(own.bed.logged.join('\n')).toContain('an engine process ended');
   });
 
+  it('fails a request whose answer has begun when it crashes, and what was used until then counts', async () => {
+    await using own = programBed();
+    let used: unknown;
+    const context = callContext();
+    const messages = [{ role: 'user' as const, content: 'crash late' }];
+    const asked = use(own.bed.registry, { model: own.model, context }, async ({ chat }) =>
+      chat?.generate({ prompt: { messages } }, context, {
+        deliver() {},
+        used: (usage) => {
+          used = usage;
+        },
+      }),
+    );
+    await expect(asked).rejects.toMatchObject({
+      code: 'model_unavailable',
+      message: expect.stringContaining('its engine stopped while it worked on this request'),
+    });
+    expect(used).toMatchObject({ promptTokens: 9, completionTokens: 1 });
+    expect(await own.chat('Hi')).toMatchObject({ text: 'One two three.' });
+  });
+
   it('is killed and started again when it stops answering its health checks', async () => {
     await using own = programBed({ settings: { hangTimeoutSeconds: 2 } });
     await own.chat('Hi');
@@ -122,6 +144,27 @@ describe('a program of the catalog', () => {
     expect(own.starts()).toBe(0);
   });
 
+  it('takes all of its part of the memory of GPUs, or does not start', async () => {
+    const path = process.env.PATH;
+    const tools = mkdtempSync(join(tmpdir(), 'baobab-gpu-'));
+    writeFileSync(join(tools, 'nvidia-smi'), '#!/bin/sh\necho "10000, Test GPU"\n', { mode: 0o755 });
+    process.env.PATH = `${tools}:${path}`;
+    try {
+      await using large = programBed({}, { videoMemoryMb: 9_500 });
+      await expect(large.chat('Hi')).rejects.toMatchObject({
+        message: expect.stringContaining('it needs about 9500 MB of GPU memory, and models may use 9200 MB in all'),
+      });
+      expect(large.starts()).toBe(0);
+      await using small = programBed({}, { videoMemoryMb: 9_000 });
+      await small.chat('Hi');
+      const [report] = await small.bed.registry.list();
+      expect(report?.device).toMatchObject({ backend: 'cuda', videoBytes: 9_000 * 1024 * 1024 });
+    } finally {
+      process.env.PATH = path;
+      rmSync(tools, { recursive: true });
+    }
+  });
+
   it('that ends at its start is unavailable, and operators see what it printed', async () => {
     await using own = programBed({ settings: { retryUnavailableSeconds: 60 } });
     own.touch('refuse');
@@ -131,7 +174,8 @@ describe('a program of the catalog', () => {
     expect(String(refused)).not.toContain('nonsense');
     const [report] = await own.bed.registry.list();
     expect(report?.reason).toContain('unknown model architecture: nonsense');
-    expect(report?.reason).toContain('with the key [hidden]');
+    // Its last lines count, also when it printed more than the log takes, and its key is hidden there too.
+    expect(report?.reason).toContain('nonsense ([hidden])');
   });
 
   it.each(['loading', 'silent'])('that never becomes healthy (%s) is killed', async (how) => {

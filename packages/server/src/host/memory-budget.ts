@@ -26,7 +26,12 @@ export interface MemoryBudget {
 
 const megabytes = (bytes: number) => `${Math.ceil(bytes / 1024 / 1024)} MB`;
 
-export function createMemoryBudget(limitBytes: number, holders: () => Iterable<MemoryHolder>): MemoryBudget {
+/** `kind`: how messages call this memory. */
+export function createMemoryBudget(
+  limitBytes: number,
+  holders: () => Iterable<MemoryHolder>,
+  kind = 'memory',
+): MemoryBudget {
   let turn: Promise<unknown> = Promise.resolve();
   /** Set while a reservation waits. */
   let wake: PromiseWithResolvers<void> | undefined;
@@ -70,7 +75,7 @@ export function createMemoryBudget(limitBytes: number, holders: () => Iterable<M
       if (needBytes > limitBytes) {
         throw errors.modelUnavailable(
           holder.slug,
-          `it needs about ${megabytes(needBytes)} of memory, and models may use ${megabytes(limitBytes)} in all`,
+          `it needs about ${megabytes(needBytes)} of ${kind}, and models may use ${megabytes(limitBytes)} in all`,
         );
       }
       const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
@@ -83,7 +88,7 @@ export function createMemoryBudget(limitBytes: number, holders: () => Iterable<M
         if (signal.aborted) {
           throw errors.modelUnavailable(
             holder.slug,
-            `it needs about ${megabytes(needBytes)} of memory, models in use have ${megabytes(used)} of ` +
+            `it needs about ${megabytes(needBytes)} of ${kind}, models in use have ${megabytes(used)} of ` +
               `${megabytes(limitBytes)}, and none became idle in time`,
           );
         }

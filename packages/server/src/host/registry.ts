@@ -286,7 +286,11 @@ export class EngineRegistry {
 
   #videoMemoryOf({ memoryBytes }: Accelerator): MemoryBudget {
     const limitBytes = (this.#dependencies.settings.vramBudgetMb ?? 0) * 1024 * 1024 || memoryBytes * VIDEO_SHARE;
-    this.#videoMemory ??= createMemoryBudget(limitBytes, () => this.#hosts().map((host) => host.videoHolder));
+    this.#videoMemory ??= createMemoryBudget(
+      limitBytes,
+      () => this.#hosts().map((host) => host.videoHolder),
+      'GPU memory',
+    );
     return this.#videoMemory;
   }
 

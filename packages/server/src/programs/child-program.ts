@@ -28,6 +28,8 @@ export interface ChildProgramOptions {
 
 const TAIL_LINES = 12;
 const TAIL_LINE_CHARS = 300;
+/** Its last lines may still be in its pipes. */
+const FINAL_OUTPUT_GRACE_MS = 500;
 
 /** Kills the process group of its argument when its input closes, which it does when the server ends, however that ended. */
 const WATCHER = 'cat >/dev/null; kill -KILL "-$1" 2>/dev/null';
@@ -41,13 +43,12 @@ export function startChildProgram(options: ChildProgramOptions): ChildProgram {
   const { pid } = child;
   const watcher = pid === undefined ? undefined : watch(pid);
   const lines: string[] = [];
-  const onLine = (printed: string): void => {
-    const line = scrub(printed);
+  const log = (line: string) => logger.debug({ model, pid }, `engine: ${scrub(line)}`);
+  const remember = (line: string): void => {
     lines.push(line.slice(0, TAIL_LINE_CHARS));
     if (lines.length > TAIL_LINES) lines.shift();
-    logger.debug({ model, pid }, `engine: ${line}`);
   };
-  for (const output of [child.stdout, child.stderr]) if (output !== null) forEachLine(output, onLine);
+  for (const output of [child.stdout, child.stderr]) if (output !== null) forEachLine(output, log, remember);
 
   function signal(name: 'SIGTERM' | 'SIGKILL'): void {
     if (pid === undefined) return;
@@ -58,7 +59,6 @@ export function startChildProgram(options: ChildProgramOptions): ChildProgram {
     }
   }
   function finish(reason: string): void {
-    signal('SIGKILL');
     watcher?.kill('SIGKILL');
     exited.resolve(reason);
   }
@@ -66,12 +66,20 @@ export function startChildProgram(options: ChildProgramOptions): ChildProgram {
     logger.error({ model, pid, err: error }, 'failed to start a program');
     finish('it could not be started');
   });
-  // Not 'close': what it left running may hold its output open.
-  child.once('exit', () => setImmediate(() => finish(describeExit(child))));
+  child.once('exit', () => {
+    const reason = describeExit(child);
+    // What it left running may hold its output open.
+    signal('SIGKILL');
+    const timer = setTimeout(() => finish(reason), FINAL_OUTPUT_GRACE_MS);
+    child.once('close', () => {
+      clearTimeout(timer);
+      finish(reason);
+    });
+  });
 
   // When memory runs out, the kernel should kill an engine and not the server.
   if (process.platform === 'linux') writeFile(`/proc/${pid}/oom_score_adj`, '500').catch(() => {});
-  return { pid, exited: exited.promise, tail: () => lines.join('\n'), signal };
+  return { pid, exited: exited.promise, tail: () => scrub(lines.join('\n')), signal };
 }
 
 function watch(group: number): ChildProcess {

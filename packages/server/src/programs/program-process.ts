@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EngineSpec } from '@baobab/core/domain/model.ts';
+import { PROCESSOR } from '@baobab/core/engine/driver.ts';
 import type { ComputeDevice } from '@baobab/core/engine/engine.ts';
 import { CAPABILITIES } from '@baobab/core/engine/wire/messages.ts';
 import { ApiError } from '@baobab/core/errors/api-error.ts';
@@ -245,7 +246,7 @@ function commandOf({ spec, environment }: ProgramOptions, { port, apiKey, name, 
 
 function deviceOf({ spec }: ProgramOptions): ComputeDevice | undefined {
   const { videoMemoryMb } = (spec.engine as EngineSpec<CommandOptions>).options;
-  if (videoMemoryMb === undefined) return undefined;
+  if (videoMemoryMb === undefined || spec.backend === PROCESSOR.backend) return undefined;
   return { backend: spec.backend, names: [], gpuLayers: 1, layers: 1, videoBytes: videoMemoryMb * 1024 * 1024 };
 }
 

@@ -58,8 +58,11 @@ export function describeExit({ exitCode, signalCode }: ChildProcess): string {
   return `it exited with code ${exitCode ?? 'unknown'}`;
 }
 
-/** Reads a stream line by line within bounds, so that a noisy process can fill neither memory nor the log. */
-export function forEachLine(stream: Readable, onLine: (line: string) => void): void {
+/**
+ * Reads a stream line by line within bounds, so that a noisy process can fill neither memory nor the log. `onAny` gets the lines that are too
+ * many for the log too.
+ */
+export function forEachLine(stream: Readable, onLine: (line: string) => void, onAny?: (line: string) => void): void {
   let rest = '';
   let windowStart = 0;
   let lines = 0;
@@ -72,7 +75,9 @@ export function forEachLine(stream: Readable, onLine: (line: string) => void): v
       lines = 0;
     }
     lines += 1;
-    if (lines <= MAX_LINES_PER_SECOND) onLine(line.slice(0, MAX_LINE_CHARS));
+    const short = line.slice(0, MAX_LINE_CHARS);
+    onAny?.(short);
+    if (lines <= MAX_LINES_PER_SECOND) onLine(short);
   }
 
   stream.setEncoding('utf8');
