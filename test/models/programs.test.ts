@@ -24,12 +24,18 @@ const MODELS = {
   plain: [],
   vision: ['--mmproj', 'encoder.gguf'],
   adapted: ['--lora', 'adapter.gguf'],
+  vectors: ['--embeddings', '--pooling', 'mean'],
 } satisfies Record<string, readonly string[]>;
 type Name = keyof typeof MODELS;
 
 interface Answer {
   choices: { message: { content: string }; finish_reason: string }[];
   usage: { prompt_tokens: number; completion_tokens: number };
+}
+
+interface Vectors {
+  data: { embedding: number[] }[];
+  usage: { prompt_tokens: number };
 }
 
 describe.skipIf(!isThere)(`llama-server as a program of the catalog${why}`, () => {
@@ -41,7 +47,7 @@ describe.skipIf(!isThere)(`llama-server as a program of the catalog${why}`, () =
     const extra = MODELS[name].map((each) => (each.endsWith('.gguf') ? `{files.${each}}` : each));
     const command = [PROGRAM, '--model', '{weights}', '--host', '{host}', '--port', '{port}', ...FLAGS, ...extra];
     return `slug: acme/${name}
-modality: chat
+${name === 'vectors' ? 'modality: embedding\ndimensions: 256' : 'modality: chat'}
 context_length: 2048
 capabilities: { vision: ${name === 'vision'} }
 engine: { driver: command, kind: llama-server, weights: model.gguf, max_concurrency: 1, command: ${JSON.stringify(command)} }
@@ -119,6 +125,28 @@ source: { kind: file, path: ${JSON.stringify(folder)} }
     const { prompt_tokens, completion_tokens } = direct.usage;
     expect(through.usage).toMatchObject({ prompt_tokens, completion_tokens });
     expect(through.choices[0]?.finish_reason).toBe(direct.choices[0]?.finish_reason);
+  });
+
+  it('gives the vectors of llama-server itself', async () => {
+    const alone = await startAlone('vectors');
+    const inputs = Array.from({ length: 40 }, (_, index) => `text ${index}`);
+    const embed = async (address: string): Promise<Vectors> => {
+      const answer = await fetch(`${address}/v1/embeddings`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'acme/vectors', input: inputs }),
+      });
+      return (await answer.json()) as Vectors;
+    };
+    const [direct, through] = [await embed(alone), await embed(server.address)];
+    expect(through.data.length).toBe(40);
+    for (const [index, { embedding }] of through.data.entries()) {
+      const expected = direct.data[index]?.embedding ?? [];
+      expect(embedding.length).toBe(256);
+      const differences = embedding.map((value, at) => Math.abs(value - (expected[at] ?? Number.NaN)));
+      expect(Math.max(...differences)).toBeLessThan(1e-4);
+    }
+    expect(through.usage.prompt_tokens).toBe(direct.usage.prompt_tokens);
   });
 
   it('hears images and adapters: both change the answer', async () => {
