@@ -247,15 +247,16 @@ function clientErrorOf(slug: string, cause: unknown): ApiError {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.cause !== undefined && error instanceof ApiError) return reasonOf(error.cause);
-  if (!(error instanceof EngineCrash)) return error.message;
-  const printed = error.log ? `. It printed at last:\n${error.log}\n` : '';
-  return `its engine process ended while it loaded: ${error.message}${printed}`;
+  return error instanceof EngineCrash ? `its engine process ended while it loaded: ${error.message}` : error.message;
 }
 
 function remedyOf(slug: string, stage: LoadStage, cause: unknown): string {
   if (stage === 'weights') return `Check 'source' of its catalog entry, then run: npx baobab models pull ${slug}`;
   if (stage === 'memory')
     return 'Raise models.memory_budget_mb (models.vram_budget_mb for a GPU), or use a smaller model or a shorter context_length';
+  if (cause instanceof EngineCrash && cause.log !== undefined) {
+    return `Check 'command' of its catalog entry. It printed at last: ${cause.log || 'nothing'}`;
+  }
   if (cause instanceof EngineCrash) {
     return 'If memory ran out, use a smaller model or a shorter context_length; if it needs longer, raise engines.load_timeout_seconds';
   }

@@ -10,7 +10,7 @@ export interface ChildProgram {
   readonly pid: number | undefined;
   /** Resolves with the reason when the program is gone. What it left running is killed then. */
   readonly exited: Promise<string>;
-  /** The last lines of its output. */
+  /** The last lines of its output, in one. */
   tail(): string;
   signal(signal: 'SIGTERM' | 'SIGKILL'): void;
 }
@@ -79,7 +79,7 @@ export function startChildProgram(options: ChildProgramOptions): ChildProgram {
 
   // When memory runs out, the kernel should kill an engine and not the server.
   if (process.platform === 'linux') writeFile(`/proc/${pid}/oom_score_adj`, '500').catch(() => {});
-  return { pid, exited: exited.promise, tail: () => scrub(lines.join('\n')), signal };
+  return { pid, exited: exited.promise, tail: () => scrub(lines.join(' | ')), signal };
 }
 
 function watch(group: number): ChildProcess {
