@@ -8,7 +8,9 @@ import { describeExit, forEachLine } from '../host/process/child-process.ts';
 /** A running program with all processes that it has started. */
 export interface ChildProgram {
   readonly pid: number | undefined;
-  /** Resolves with the reason when the program is gone. What it left running is killed then. */
+  /** Resolves when the program is gone. What it left running is killed then. */
+  readonly ended: Promise<void>;
+  /** Resolves with the reason when all that it printed has been read, too. */
   readonly exited: Promise<string>;
   /** The last lines of its output, in one. */
   tail(): string;
@@ -29,7 +31,7 @@ export interface ChildProgramOptions {
 const TAIL_LINES = 12;
 const TAIL_LINE_CHARS = 300;
 /** Its last lines may still be in its pipes. */
-const FINAL_OUTPUT_GRACE_MS = 500;
+const FINAL_OUTPUT_GRACE_MS = 3_000;
 
 /** Kills the process group of its argument when its input closes, which it does when the server ends, however that ended. */
 const WATCHER = 'cat >/dev/null; kill -KILL "-$1" 2>/dev/null';
@@ -39,6 +41,7 @@ export function startChildProgram(options: ChildProgramOptions): ChildProgram {
   const [command, args] = withoutNewPrivileges(options.program, options.args);
   // In a group of its own: Ctrl-C does not reach it while the server still has requests to finish, and it ends as a whole.
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...environment }, detached: true });
+  const ended = Promise.withResolvers<void>();
   const exited = Promise.withResolvers<string>();
   const { pid } = child;
   const watcher = pid === undefined ? undefined : watch(pid);
@@ -60,6 +63,7 @@ export function startChildProgram(options: ChildProgramOptions): ChildProgram {
   }
   function finish(reason: string): void {
     watcher?.kill('SIGKILL');
+    ended.resolve();
     exited.resolve(reason);
   }
   child.once('error', (error) => {
@@ -70,6 +74,7 @@ export function startChildProgram(options: ChildProgramOptions): ChildProgram {
     const reason = describeExit(child);
     // What it left running may hold its output open.
     signal('SIGKILL');
+    ended.resolve();
     const timer = setTimeout(() => finish(reason), FINAL_OUTPUT_GRACE_MS);
     child.once('close', () => {
       clearTimeout(timer);
@@ -79,7 +84,7 @@ export function startChildProgram(options: ChildProgramOptions): ChildProgram {
 
   // When memory runs out, the kernel should kill an engine and not the server.
   if (process.platform === 'linux') writeFile(`/proc/${pid}/oom_score_adj`, '500').catch(() => {});
-  return { pid, exited: exited.promise, tail: () => scrub(lines.join(' | ')), signal };
+  return { pid, ended: ended.promise, exited: exited.promise, tail: () => scrub(lines.join(' | ')), signal };
 }
 
 function watch(group: number): ChildProcess {

@@ -80,10 +80,9 @@ export function startProgram(options: ProgramOptions, dependencies: ProgramDepen
       logger,
       model,
     });
-    const { exited: ended } = child;
     const url = `http://${HOST}:${port}`;
-    void ended.then(() => stopping.abort());
-    if (!(await becomesReady(healthAddress(url, engine), apiKey, stopping.signal))) return ended;
+    void child.ended.then(() => stopping.abort());
+    if (!(await becomesReady(healthAddress(url, engine), apiKey, stopping.signal))) return child.exited;
     remote = createRemoteModel({
       slug: spec.slug,
       version: spec.version,
@@ -114,7 +113,7 @@ export function startProgram(options: ProgramOptions, dependencies: ProgramDepen
     const { calls } = remote;
     const capabilities = CAPABILITIES.filter((each) => each === 'images' || calls[each] !== undefined);
     ready.resolve({ capabilities, loadMs: Math.round(performance.now() - startedAt), device: deviceOf(options) });
-    return ended;
+    return child.exited;
   }
 
   async function finish(reason: string): Promise<void> {
@@ -143,8 +142,9 @@ export function startProgram(options: ProgramOptions, dependencies: ProgramDepen
       return await call(remote.calls);
     } catch (error) {
       if (signal?.aborted || !(error instanceof ApiError) || error.status < 500) throw error;
-      const reason = await Promise.race([exited.promise, delay(EXIT_GRACE_MS, undefined, { ref: false })]);
-      throw reason === undefined ? error : new EngineCrash(reason);
+      const hasEnded = child?.ended.then(() => true);
+      if (!(await Promise.race([hasEnded, delay(EXIT_GRACE_MS, false, { ref: false })]))) throw error;
+      throw new EngineCrash(await exited.promise);
     }
   }
 
