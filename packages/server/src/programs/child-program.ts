@@ -34,7 +34,7 @@ const TAIL_LINE_CHARS = 300;
 const FINAL_OUTPUT_GRACE_MS = 3_000;
 
 /** Kills the process group of its argument when its input closes, which it does when the server ends, however that ended. */
-const WATCHER = 'cat >/dev/null; kill -KILL "-$1" 2>/dev/null';
+const WATCHER = 'read -r _; kill -KILL "-$1" 2>/dev/null';
 
 export function startChildProgram(options: ChildProgramOptions): ChildProgram {
   const { environment, logger, model, scrub } = options;
