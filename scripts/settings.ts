@@ -20,7 +20,12 @@ export function settingsPage(): string {
 
 Every setting of \`baobab.yaml\`, as \`npx baobab config --settings\` prints them. A key \`files.max_bytes\` is also the variable \`BAOBAB_FILES_MAX_BYTES\` and the flag
 \`--files-max-bytes\`; secrets cannot be flags, and
-\`<secret>_file\` names a file that contains one. [operating.md](operating.md#settings) explains the ones most people need. Written by \`node scripts/settings.ts\`.
+\`<secret>_file\` names a file that contains one. [operating.md](operating.md#settings) explains the ones most people need. Written by \`node scripts/settings.ts\`. This shows
+those in use:
+
+\`\`\`sh
+npx baobab config
+\`\`\`
 
 | key | default | |
 |---|---|---|

@@ -37,7 +37,7 @@ const filesOf = (name: string) =>
 const manifestOf = (name: string) => JSON.parse(readFileSync(join(folderOf(name), 'package.json'), 'utf8'));
 const scriptsOf = (name: string) =>
   filesOf(name)
-    .filter((path) => /\.m?js$/.test(path) && !path.startsWith('built/'))
+    .filter((path) => /\.m?js$/.test(path) && !/^(built|guide)\//.test(path))
     .map((path) => ({ path, text: readFileSync(join(folderOf(name), path), 'utf8') }));
 
 const withoutComments = (text: string) => text.replaceAll(/^\s*(\/\/|\/?\*).*$/gm, '');
