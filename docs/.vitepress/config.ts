@@ -82,6 +82,8 @@ export default defineConfig({
   rewrites: Object.fromEntries([...pages].map(([file, page]) => [file, `${page}.md`])),
   cleanUrls: true,
   metaChunk: true,
+  // One after the other: the search index has its pages in the order in which they are read, and a release must be the same each time.
+  buildConcurrency: 1,
   head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${BASE}mark.svg` }]],
   markdown: { anchor: { slugify }, config: linkToPages, theme: { light: 'github-light', dark: 'github-dark' } },
   // Scripts of pages become files: the server's policy for pages allows no others.
