@@ -87,6 +87,11 @@ describe('the documentation', () => {
     expect(links.filter((target) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([]);
   });
 
+  it.each(pages)('%s has no text that the site would take for a template or for HTML', (page) => {
+    const text = withoutCode(read(page)).replaceAll(/`[^`]*`/g, '');
+    expect(text.match(/\{\{|<(?!!--|https?:)[a-z][^>]*>/gi) ?? []).toEqual([]);
+  });
+
   // The site that scripts/docs.ts makes of these pages has the same anchors.
   it.each(pages)('%s links only to headings that exist', (page) => {
     const links = [...read(page).matchAll(/\]\((?!https?:)([^)\s#]*)#([^)\s]+)\)/g)];
