@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { isSecret } from '../packages/server/src/config/secret-files.ts';
 import { SETTINGS } from '../packages/server/src/config/settings.ts';
 
-const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll(homedir(), '~');
+const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll(homedir(), '~');
 
 export function settingsPage(): string {
   const secrets = new Set(SETTINGS.filter(({ schema }) => isSecret(schema)).map(({ key }) => key));
