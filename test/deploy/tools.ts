@@ -1,13 +1,11 @@
 import { type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants, copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
-import { basename, delimiter, join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Skipped } from './check.ts';
-
-/** What is downloaded or built once. .ci/run uses it too. */
-export const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'baobab');
+import { buildGoTool, CACHE, type GO_TOOLS } from './go-tools.mjs';
 
 export interface Outcome {
   code: number | null;
@@ -76,30 +74,9 @@ export async function unpacked(name: string, debianPackage: string): Promise<str
   return path;
 }
 
-interface GoTool {
-  /** Its package, without a version. */
-  from: string;
-  version: string;
-}
-
-const GO_TOOLS = {
-  /** Reads files with the library of Docker Compose. */
-  'compose-go': { from: 'github.com/compose-spec/compose-go/v2/cmd', version: 'v2.16.2' },
-  kubeconform: { from: 'github.com/yannh/kubeconform/cmd/kubeconform', version: 'v0.8.0' },
-  helm: { from: 'helm.sh/helm/v3/cmd/helm', version: 'v3.22.0' },
-} as const satisfies Record<string, GoTool>;
-
-/** The path of a tool, which is built once and kept. */
-export async function goTool(name: keyof typeof GO_TOOLS): Promise<string> {
-  const { from, version } = GO_TOOLS[name];
-  const folder = join(CACHE, `${name}-${version}`);
-  const path = join(folder, basename(from));
-  if (existsSync(path)) return path;
-  const go = onPath('go');
-  if (go === undefined) throw new Skipped(`there is no ${name} ${version} in ${folder}, and no Go to build it with`);
-  const { code, stderr } = await run(go, ['install', '-ldflags=-s -w', `${from}@${version}`], {
-    env: { ...process.env, GOBIN: folder },
-  });
-  if (code !== 0) throw new Skipped(`${name} ${version} could not be built: ${stderr.trim().split('\n').at(-1)}`);
+/** The path of a tool written in Go, which is built once and kept. */
+export function goTool(name: keyof typeof GO_TOOLS): string {
+  const { path, missing } = buildGoTool(name);
+  if (missing !== undefined) throw new Skipped(missing);
   return path;
 }

@@ -30,7 +30,7 @@ async function project(): Promise<Project> {
     const file = join(folder, 'compose.yaml');
     await writeFile(file, TEXT.replaceAll(/\$\{([A-Z0-9_]+):\?[^}]+\}/g, 'value-of-$1'));
     const flags = ['--no-interpolation', '--no-path-resolution', '--format', 'json'];
-    return JSON.parse(await succeed(await goTool('compose-go'), [...flags, file], { cwd: folder })) as Project;
+    return JSON.parse(await succeed(goTool('compose-go'), [...flags, file], { cwd: folder })) as Project;
   } finally {
     await rm(folder, { recursive: true });
   }

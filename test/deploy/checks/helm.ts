@@ -26,7 +26,7 @@ interface KubernetesObject {
 
 const TEMPLATE = ['template', 'baobab', CHART, '--kube-version', KUBERNETES];
 
-const template = async (...args: string[]): Promise<string> => succeed(await goTool('helm'), [...TEMPLATE, ...args]);
+const template = async (...args: string[]): Promise<string> => succeed(goTool('helm'), [...TEMPLATE, ...args]);
 
 async function objectsOf(file: string): Promise<KubernetesObject[]> {
   const documents = parseAllDocuments(await template('--values', valuesOf(file)));
@@ -39,7 +39,7 @@ const config = async (file: string): Promise<object> => {
 };
 
 async function refusal(file: string, ...args: string[]): Promise<string> {
-  const { code, stderr } = await run(await goTool('helm'), [...TEMPLATE, '--values', valuesOf(file), ...args]);
+  const { code, stderr } = await run(goTool('helm'), [...TEMPLATE, '--values', valuesOf(file), ...args]);
   assert.notEqual(code, 0, args.join(' '));
   return stderr;
 }
@@ -48,7 +48,7 @@ export const checks: readonly Check[] = [
   {
     name: 'helm lint finds nothing in the chart',
     async run() {
-      const helm = await goTool('helm');
+      const helm = goTool('helm');
       for (const file of VALUES) await succeed(helm, ['lint', '--strict', CHART, '--values', valuesOf(file)]);
       return VALUES.map((file) => basename(file, '.yaml')).join(', ');
     },
@@ -56,7 +56,7 @@ export const checks: readonly Check[] = [
   {
     name: 'Kubernetes would take every object of the chart',
     async run() {
-      const kubeconform = await goTool('kubeconform');
+      const kubeconform = goTool('kubeconform');
       const schemas = join(FIXTURES, 'kubernetes/{{.ResourceKind}}.json');
       const folder = await mkdtemp(join(tmpdir(), 'baobab-chart-'));
       try {
