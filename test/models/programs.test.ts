@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { rankingModel } from '../../packages/engines/src/llama/testing/ranking-model.ts';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { until } from '../fixtures/engine-bed.ts';
 import { freePort } from '../fixtures/free-port.ts';
@@ -25,8 +26,15 @@ const MODELS = {
   vision: ['--mmproj', 'encoder.gguf'],
   adapted: ['--lora', 'adapter.gguf'],
   vectors: ['--embeddings', '--pooling', 'mean'],
+  scores: ['--rerank'],
 } satisfies Record<string, readonly string[]>;
 type Name = keyof typeof MODELS;
+const FACTS: Partial<Record<Name, string>> = {
+  vision: 'modality: chat\ncapabilities: { vision: true }',
+  vectors: 'modality: embedding\ndimensions: 256',
+  scores: 'modality: rerank',
+};
+const weightsOf = (name: Name): string => (name === 'scores' ? 'ranking.gguf' : 'model.gguf');
 
 interface Answer {
   choices: { message: { content: string }; finish_reason: string }[];
@@ -38,6 +46,10 @@ interface Vectors {
   usage: { prompt_tokens: number };
 }
 
+interface Scores {
+  results: { index: number; relevance_score: number }[];
+}
+
 describe.skipIf(!isThere)(`llama-server as a program of the catalog${why}`, () => {
   let folder: string;
   let server: RunningServer;
@@ -47,10 +59,9 @@ describe.skipIf(!isThere)(`llama-server as a program of the catalog${why}`, () =
     const extra = MODELS[name].map((each) => (each.endsWith('.gguf') ? `{files.${each}}` : each));
     const command = [PROGRAM, '--model', '{weights}', '--host', '{host}', '--port', '{port}', ...FLAGS, ...extra];
     return `slug: acme/${name}
-${name === 'vectors' ? 'modality: embedding\ndimensions: 256' : 'modality: chat'}
+${FACTS[name] ?? 'modality: chat'}
 context_length: 2048
-capabilities: { vision: ${name === 'vision'} }
-engine: { driver: command, kind: llama-server, weights: model.gguf, max_concurrency: 1, command: ${JSON.stringify(command)} }
+engine: { driver: command, kind: llama-server, weights: ${weightsOf(name)}, max_concurrency: 1, command: ${JSON.stringify(command)} }
 source: { kind: file, path: ${JSON.stringify(folder)} }
 `;
   };
@@ -58,6 +69,7 @@ source: { kind: file, path: ${JSON.stringify(folder)} }
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'baobab-llama-server-'));
     await writeFile(join(folder, 'model.gguf'), tinyChat());
+    await writeFile(join(folder, 'ranking.gguf'), rankingModel());
     await writeFile(join(folder, 'encoder.gguf'), tinyImageEncoder());
     await writeFile(join(folder, 'adapter.gguf'), tinyAdapter());
     await mkdir(join(folder, 'catalog'));
@@ -76,7 +88,7 @@ source: { kind: file, path: ${JSON.stringify(folder)} }
   async function startAlone(name: Name): Promise<string> {
     const port = await freePort();
     const extra = MODELS[name].map((each) => (each.endsWith('.gguf') ? join(folder, each) : each));
-    const args = ['--model', join(folder, 'model.gguf'), '--port', `${port}`, ...FLAGS, ...extra];
+    const args = ['--model', join(folder, weightsOf(name)), '--port', `${port}`, ...FLAGS, ...extra];
     const child = spawn(PROGRAM, args, { stdio: 'ignore' });
     started.push(child);
     const address = `http://127.0.0.1:${port}`;
@@ -147,6 +159,24 @@ source: { kind: file, path: ${JSON.stringify(folder)} }
       expect(Math.max(...differences)).toBeLessThan(1e-4);
     }
     expect(through.usage.prompt_tokens).toBe(direct.usage.prompt_tokens);
+  });
+
+  it('gives the scores of llama-server itself, from 0 to 1', async () => {
+    const alone = await startAlone('scores');
+    const rank = async (address: string): Promise<Scores> => {
+      const answer = await fetch(`${address}/v1/rerank`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'acme/scores', query: 'a tree', documents: ['oak', 'a green tree', 'stone'] }),
+      });
+      return (await answer.json()) as Scores;
+    };
+    const [direct, through] = [await rank(alone), await rank(server.address)];
+    expect(through.results.length).toBe(3);
+    for (const { index, relevance_score: score } of through.results) {
+      const logit = direct.results.find((each) => each.index === index)?.relevance_score ?? Number.NaN;
+      expect(score).toBeCloseTo(1 / (1 + Math.exp(-logit)), 4);
+    }
   });
 
   it('hears images and adapters: both change the answer', async () => {
