@@ -3,6 +3,8 @@ import type { ResolvedConfig } from '../config/load.ts';
 import { CommandFailed } from './command.ts';
 import { localAddress } from './local-address.ts';
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** A running server as its clients see it. */
 export interface ApiAccess {
   /** Without `/v1`. */
@@ -30,6 +32,15 @@ export const ADDRESS_HELP = [
 export const addressOf = (given: string | undefined, config: ResolvedConfig): string =>
   (given ?? localAddress(config)).replace(/\/+$/, '');
 
+/** The server refused. */
+export class ApiCallFailed extends CommandFailed {
+  readonly status: number;
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
 export interface CallOptions {
   /** Sent as JSON by POST. */
   body?: object;
@@ -55,7 +66,15 @@ export async function callApi({ address, key }: ApiAccess, path: string, options
   }
   if (response.ok) return response;
   const { error } = (await response.json().catch(() => ({}))) as { error?: { message?: string } };
-  throw new CommandFailed(error?.message ?? `${address} answered ${response.status}; check that it is a Baobab server`);
+  const message = error?.message ?? `${address} answered ${response.status}; check that it is a Baobab server`;
+  throw new ApiCallFailed(message, response.status);
+}
+
+/** The variable of clients, by which commands act as one. */
+export function accessFrom(env: Environment, address: string): ApiAccess {
+  const key = env.BAOBAB_API_KEY;
+  if (key) return { address, key };
+  throw new CommandFailed("BAOBAB_API_KEY is not set; 'baobab keys create <name>' prints a key for it");
 }
 
 /** Those that the key may call, first the one that answers soonest. */
@@ -64,4 +83,11 @@ export async function listChatModels(access: ApiAccess): Promise<[ListedModel, .
   const [first, ...others] = data.filter(({ modality }) => modality === 'chat');
   if (first !== undefined) return [first, ...others];
   throw new CommandFailed("this key may call no chat model here; 'baobab models list' shows the models");
+}
+
+/** By slug, pin or alias. */
+export function modelNamed(models: readonly ListedModel[], name: string): ListedModel | undefined {
+  const [slug] = name.split('@');
+  const found = models.find(({ id, aliases }) => id === slug || aliases?.includes(name));
+  return found && { ...found, id: name };
 }

@@ -17,6 +17,8 @@ export interface CommandContext {
   /** Undefined where nobody can be asked. */
   terminal?: Terminal | undefined;
   stdin?: NodeJS.ReadableStream | undefined;
+  /** The exit code of a command that has not failed. */
+  exitWith?: ((code: number) => void) | undefined;
 }
 
 /** Two columns of the help: what to type, and what it does. */

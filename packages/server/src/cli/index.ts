@@ -68,7 +68,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./try/try.ts')).tryCommand,
   },
   launch: {
-    summary: 'Print the settings that make a client use this server',
+    summary: 'Start Codex or Claude Code with this server, or print the settings of a client',
     load: async () => (await import('./launch/launch.ts')).launchCommand,
   },
   'verify-release': {

@@ -166,7 +166,8 @@ export async function runCommand([name, ...args]: readonly string[], within: Com
     return 2;
   }
   const command = await entry.load();
-  if (args.includes('--help') || args.includes('-h')) {
+  const ownArgs = args.includes('--') ? args.slice(0, args.indexOf('--')) : args;
+  if (ownArgs.includes('--help') || ownArgs.includes('-h')) {
     print(helpOf(name, entry.summary, command));
     return 0;
   }
@@ -180,8 +181,12 @@ export async function runCommand([name, ...args]: readonly string[], within: Com
     });
     dataDir = config.dataDir;
     const context = { args: rest, config, configFile: file, locate, env, print, write, warn: printError };
-    await command.run({ ...context, stdin, terminal: terminalOf(within) });
-    return 0;
+    let exitCode = 0;
+    const exitWith = (code: number) => {
+      exitCode = code;
+    };
+    await command.run({ ...context, stdin, terminal: terminalOf(within), exitWith });
+    return exitCode;
   } catch (error) {
     const advice = dataDir === undefined ? undefined : await fullDiskAdvice(error, dataDir);
     if (advice !== undefined) {

@@ -60,6 +60,11 @@ function takeFlags(args: readonly string[], commandFlags: readonly string[], pro
   const flags: Flags = { given: [], rest: [], file: undefined };
   for (let index = 0; index < args.length; index += 1) {
     const argument = args[index] as string;
+    // What follows is for another program.
+    if (argument === '--') {
+      flags.rest.push(...args.slice(index));
+      break;
+    }
     const [flag, inline] = argument.startsWith('--') ? argument.split(/=(.*)/s) : [argument];
     const setting = SETTINGS.find((candidate) => candidate.flag === flag && !commandFlags.includes(candidate.flag));
     if (setting === undefined && flag !== '--config') {

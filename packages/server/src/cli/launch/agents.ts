@@ -17,6 +17,18 @@ export const AGENTS: Readonly<Record<string, Recipe>> = {
       ),
       shell('codex'),
     ],
+    launch: {
+      program: 'codex',
+      install: 'npm install -g @openai/codex',
+      instructionTokens: 7_300,
+      args: ({ address, model, contextLength }) => [
+        ...['-c', `model=${JSON.stringify(model)}`, '-c', 'model_provider="baobab"'],
+        ...['-c', `model_context_window=${contextLength}`],
+        '-c',
+        `model_providers.baobab={name="Baobab",base_url="${address}/v1",env_key="BAOBAB_API_KEY",wire_api="responses"}`,
+      ],
+      env: ({ key }) => ({ BAOBAB_API_KEY: key }),
+    },
   },
   claude: {
     name: 'Claude Code',
@@ -29,6 +41,22 @@ export const AGENTS: Readonly<Record<string, Recipe>> = {
         `claude --model ${model}`,
       ),
     ],
+    launch: {
+      program: 'claude',
+      install: 'npm install -g @anthropic-ai/claude-code',
+      instructionTokens: 12_500,
+      args: ({ model }) => ['--model', model],
+      env: ({ address, key, model, contextLength, maxOutputTokens }) => ({
+        ANTHROPIC_BASE_URL: address,
+        // It asks before it uses a key of ANTHROPIC_API_KEY that it has not seen.
+        ANTHROPIC_AUTH_TOKEN: key,
+        ANTHROPIC_API_KEY: undefined,
+        // For titles and summaries.
+        ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
+        CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(contextLength),
+        CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(maxOutputTokens),
+      }),
+    },
   },
   opencode: {
     name: 'opencode',

@@ -1,5 +1,5 @@
 import { nearestSlug } from '@baobab/core/runtime/nearest.ts';
-import { type ApiAccess, type ListedModel, listChatModels } from '../api-client.ts';
+import { type ApiAccess, type ListedModel, listChatModels, modelNamed } from '../api-client.ts';
 import { CommandFailed } from '../command.ts';
 import { readEntry, type Terminal, writeDim } from '../terminal.ts';
 import { type Question, streamAnswer, type Turn } from './answer.ts';
@@ -17,13 +17,6 @@ const HELP = `/model [slug]  show the models, or take another one
 /clear         forget what was said
 /bye           end, as Ctrl-D does
 Ctrl-C stops an answer.`;
-
-/** By slug, pin or alias. */
-export function modelNamed(models: readonly ListedModel[], name: string): ListedModel | undefined {
-  const [slug] = name.split('@');
-  const found = models.find(({ id, aliases }) => id === slug || aliases?.includes(name));
-  return found && { ...found, id: name };
-}
 
 function chooseModel(models: readonly ListedModel[], name: string): ListedModel {
   const found = modelNamed(models, name);

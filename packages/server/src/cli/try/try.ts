@@ -1,9 +1,9 @@
 import { text as readAll } from 'node:stream/consumers';
-import { ADDRESS_HELP, addressOf, listChatModels } from '../api-client.ts';
-import { type Command, CommandFailed, UsageError } from '../command.ts';
+import { ADDRESS_HELP, accessFrom, addressOf, listChatModels, modelNamed } from '../api-client.ts';
+import { type Command, UsageError } from '../command.ts';
 import { parseOptions } from '../options.ts';
 import { streamAnswer } from './answer.ts';
-import { converse, modelNamed, showAnswer } from './conversation.ts';
+import { converse, showAnswer } from './conversation.ts';
 
 export const tryCommand: Command = {
   forms: [
@@ -18,11 +18,7 @@ export const tryCommand: Command = {
     const isChat = typed === '' && terminal !== undefined;
     const question = typed === '' && !isChat && stdin !== undefined ? (await readAll(stdin)).trim() : typed;
     if (question === '' && !isChat) throw new UsageError('what to ask is missing');
-    const key = env.BAOBAB_API_KEY;
-    if (!key) {
-      throw new CommandFailed("BAOBAB_API_KEY is not set; 'baobab keys create <name>' prints a key for it");
-    }
-    const access = { address: addressOf(values.address, config), key };
+    const access = accessFrom(env, addressOf(values.address, config));
     const models = await listChatModels(access);
     const id = values.model ?? models[0].id;
     // The server knows best why it does not have a model.
