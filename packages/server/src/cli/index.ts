@@ -11,6 +11,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: 'Run the service',
     load: async () => (await import('./serve.ts')).serveCommand,
   },
+  init: {
+    summary: 'Write the settings of a laptop, a server or a cluster',
+    load: async () => (await import('./init/init.ts')).initCommand,
+  },
   models: {
     summary: 'List models, fetch and check weights, see what is loaded, deprecate',
     load: async () => (await import('./models/models.ts')).modelsCommand,

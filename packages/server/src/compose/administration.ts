@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,6 +13,7 @@ import { type TransferOptions, type TransferSummary, transfer } from '../adapter
 import { addedFolders } from '../catalog/adding/catalog-folder.ts';
 import type { ResolvedConfig } from '../config/load.ts';
 import { type AccountsService, createAccounts } from '../services/access/accounts.ts';
+import { createSecret } from '../services/access/key-secret.ts';
 import { createKeys, type KeysService } from '../services/access/keys.ts';
 import { type AuditService, createAudit } from '../services/audit/audit.ts';
 import { auditEntry } from '../services/audit/entries.ts';
@@ -25,6 +27,9 @@ import { catalogEntries, hasStore, lookedInText, openConfiguredStore } from './s
 import type { Environment } from './weights.ts';
 
 export { hasStore } from './storage.ts';
+
+/** For a key that an operator gives to a new store. */
+export const createKeySecret = (): string => createSecret(randomBytes);
 
 /** What operators' commands need. They open the store themselves, with or without a running server. */
 export interface Administration extends AsyncDisposable {
