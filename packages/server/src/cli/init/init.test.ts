@@ -32,7 +32,7 @@ async function answer(...lines: string[]): Promise<string> {
   let questions = 0;
   output.on('data', (chunk: Buffer) => {
     screen += chunk.toString();
-    for (; screen.split(/(?:\]|PEM): /).length - 1 > questions; questions += 1) {
+    for (; screen.split(/(?:\]|PEM|known\)): /).length - 1 > questions; questions += 1) {
       const line = lines.shift();
       setImmediate(() => input.write(line === undefined ? '\u0004' : `${line}\r`));
     }
@@ -53,10 +53,12 @@ describe('init without a terminal', () => {
   });
 
   it('writes those of a server behind a proxy, with a first key that only its owner can read', async () => {
-    const printed = await init('--kind', 'server', '--port', '9000', '--model', 'baobab/chat-mini');
+    const url = 'https://ai.example.org';
+    const args = ['--kind', 'server', '--port', '9000', '--public-url', url, '--model', 'baobab/chat-mini'];
+    const printed = await init(...args);
     expect(printed).toContain('has the first key');
     expect(written()).toMatchObject({ host: '127.0.0.1', port: 9000, http: { trustedProxies: ['127.0.0.1'] } });
-    expect(written().models.warm).toEqual(['baobab/chat-mini']);
+    expect(written()).toMatchObject({ publicUrl: url, models: { warm: ['baobab/chat-mini'] } });
     expect(secret('first-key')).toMatch(/^bao_sk_[0-9A-Za-z]{40}$/);
     expect(written().firstKey).toBe(secret('first-key'));
     expect(statSync(join(folder, 'secrets/first-key')).mode & 0o777).toBe(0o600);
@@ -114,7 +116,7 @@ describe('init in a terminal', () => {
 
   it('asks again after an answer that cannot be right', async () => {
     const certificate = [join(TLS, 'first.crt'), join(TLS, 'first.key')];
-    await answer('5', 'server', 'http', '8443', 'y', ...certificate, 'baobab/chat-mini');
+    await answer('5', 'server', 'http', '8443', 'y', ...certificate, '', 'baobab/chat-mini');
     expect(written()).toMatchObject({ port: 8443, tls: { key: join(TLS, 'first.key') } });
   });
 

@@ -45,11 +45,12 @@ type Asked = Omit<Answers, 'secret'>;
 
 /** Settings that are given as flags are proposed. */
 function proposal({ config }: CommandContext, model: string): Asked {
-  const { port, tls, region, blobs } = config;
+  const { port, tls, publicUrl, region, blobs } = config;
   return {
     port,
     region,
     model,
+    publicUrl,
     tls:
       tls.cert === undefined || tls.key === undefined ? undefined : { cert: resolve(tls.cert), key: resolve(tls.key) },
     blobs: blobs ?? 's3://baobab',
@@ -61,7 +62,11 @@ async function askAll(terminal: Terminal, { asks }: Template, proposed: Asked): 
   answers.port = Number(await ask(terminal, 'Port', String(proposed.port), /^\d{1,5}$/));
   for (const name of asks) {
     if (name === 'model') answers.model = await ask(terminal, 'Chat model to load at start', proposed.model);
-    else if (name === 'region') answers.region = await ask(terminal, 'Region code', proposed.region);
+    else if (name === 'publicUrl') {
+      const question = 'Address for people, such as https://ai.example.org (Enter: not yet known)';
+      const url = await ask(terminal, question, proposed.publicUrl ?? '', /^(https?:\/\/[^/?#@\s]+)?$/);
+      answers.publicUrl = url === '' ? undefined : url;
+    } else if (name === 'region') answers.region = await ask(terminal, 'Region code', proposed.region);
     else if (name === 'blobs') answers.blobs = await ask(terminal, 'Bucket for files', proposed.blobs, /^s3:/);
     else if (!(await isYes(terminal, 'Has Baobab a certificate of its own? (Without one, a proxy ends HTTPS.)')))
       answers.tls = undefined;
@@ -107,7 +112,7 @@ export const initCommand: Command = {
     ['--force', 'replace the file without asking'],
   ],
   notes: [
-    'Settings that are given are written: --port, --region, --blobs, --tls-cert with --tls-key. Secrets go into files of their own in the folder secrets; those that are there stay.',
+    'Settings that are given are written: --port, --public-url, --region, --blobs, --tls-cert with --tls-key. Secrets go into files of their own in the folder secrets; those that are there stay.',
   ],
   async run(context) {
     const { values, positionals } = parseOptions(context.args, {

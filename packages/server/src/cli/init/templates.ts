@@ -5,6 +5,8 @@ export interface Answers {
   model: string;
   /** A certificate and its key. Undefined: a proxy in front ends HTTPS. */
   tls: { cert: string; key: string } | undefined;
+  /** `https://ai.example.org` */
+  publicUrl: string | undefined;
   region: string;
   blobs: string;
   /** The path of a secret file. */
@@ -20,7 +22,7 @@ export interface SecretFile {
 export interface Template {
   summary: string;
   /** What it asks for, besides the port. */
-  asks: readonly ('model' | 'tls' | 'region' | 'blobs')[];
+  asks: readonly ('model' | 'tls' | 'publicUrl' | 'region' | 'blobs')[];
   /** Files beside the settings, for people who back those up or commit them. */
   secrets: readonly SecretFile[];
   write(answers: Answers): string;
@@ -31,6 +33,12 @@ const FIRST_KEY: SecretFile = { name: 'first-key' };
 const EVERY_SETTING = "# 'npx baobab config --settings' lists every setting, 'npx baobab config' shows those in use.";
 
 const quoted = (text: string): string => JSON.stringify(text);
+
+const reachedAt = (
+  url: string | undefined,
+): string => `# Where people reach it. With https, the cookie of the console is Secure whatever a proxy says.
+${url === undefined ? '# public_url: https://ai.example.org' : `public_url: ${quoted(url)}`}
+`;
 
 const behindProxy = (
   port: number,
@@ -81,17 +89,19 @@ models:
   },
   server: {
     summary: 'one server, for a team',
-    asks: ['tls', 'model'],
+    asks: ['tls', 'publicUrl', 'model'],
     secrets: [FIRST_KEY],
     write: ({
       port,
       tls,
+      publicUrl,
       model,
       secret,
     }) => `# Baobab on one server, for a team. Accounts, keys and bills are in SQLite in data_dir.
 ${EVERY_SETTING}
 
 ${tls === undefined ? behindProxy(port) : withCertificate(port, tls)}
+${reachedAt(publicUrl)}
 # The first key, which may do everything: it makes the others. Used once, while the store is empty.
 first_key_file: ${quoted(secret(FIRST_KEY.name))}
 
@@ -112,19 +122,26 @@ limits:
   },
   cluster: {
     summary: 'several servers with PostgreSQL, Redis and S3',
-    asks: ['region', 'blobs'],
+    asks: ['publicUrl', 'region', 'blobs'],
     secrets: [
       { name: 'store', example: 'postgres://baobab:password@postgres.internal:5432/baobab' },
       { name: 'counters', example: 'redis://:password@redis.internal:6379' },
       FIRST_KEY,
     ],
-    write: ({ port, region, blobs, secret }) => `# Baobab on several servers: each has this file and the same secrets.
+    write: ({
+      port,
+      publicUrl,
+      region,
+      blobs,
+      secret,
+    }) => `# Baobab on several servers: each has this file and the same secrets.
 ${EVERY_SETTING}
 
 # The load balancer connects from another machine. Keep everyone else away by a firewall.
 host: 0.0.0.0
 port: ${port}
 
+${reachedAt(publicUrl)}
 # The code of the place that these servers are in. Keys can be restricted to regions.
 region: ${quoted(region)}
 
