@@ -55,8 +55,9 @@ export function readEntry(terminal: Terminal, { prompt, history = [], onInterrup
       reader.prompt();
     });
     reader.once('close', () => {
-      const rest = lines.length > 0 ? reader.line : '';
-      resolve(lines.length === 0 ? undefined : [...lines, rest].join('\n').trimEnd());
+      // The cursor is still behind the prompt.
+      if (lines.length === 0) terminal.output.write('\n');
+      resolve(lines.length === 0 ? undefined : [...lines, reader.line].join('\n').trimEnd());
     });
     reader.prompt();
   });
