@@ -6,12 +6,14 @@
 import { glob, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeCompressed } from '../packages/console/src/build.ts';
+import { ensureInstalled } from './install.mjs';
 
 const ROOT = join(import.meta.dirname, '..');
 /** Where a server of this checkout looks for the site. */
 export const GUIDE = join(ROOT, 'guide');
 
 export async function buildDocs(): Promise<void> {
+  await ensureInstalled('develop');
   const { build } = await import('vitepress');
   const unfinished = `${GUIDE}.unfinished`;
   await build(join(ROOT, 'docs'), { outDir: unfinished });
