@@ -59,10 +59,18 @@ describe('the documentation', () => {
     expect([again.statusCode, again.body]).toEqual([304, '']);
   });
 
-  it('answers 404 for what is not in it', async () => {
+  it('answers 404 for what is not in it, with its own page where it has one', async () => {
     for (const path of ['other', 'models', 'models/', '../../package.json', '..%2f..%2fpackage.json', '%2e%2e/api']) {
       expect((await get(`/docs/guide/${path}`)).statusCode).toBe(404);
     }
+    files = new Map([...BUILT, ['404.html', fileOf('lost')]]);
+    const page = await get('/docs/guide/other');
+    expect([page.statusCode, page.body, page.headers['content-type']]).toEqual([
+      404,
+      'lost',
+      'text/html; charset=utf-8',
+    ]);
+    expect((await get('/docs/guide/assets/other.js')).headers['content-type']).toContain('application/json');
   });
 
   it('says how to build it where it is not built', async () => {

@@ -1,8 +1,9 @@
 import type { StaticFiles } from '@baobab/core/ports/static-files.ts';
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { notFound } from '../../answer/error-answer.ts';
-import { PAGE_HEADERS, STYLED_PAGE_HEADERS, sendStaticFile } from '../../answer/static-file.ts';
+import { ASSETS, PAGE_HEADERS, STYLED_PAGE_HEADERS, sendStaticFile } from '../../answer/static-file.ts';
 
+const HTML = 'text/html; charset=utf-8';
 const NOT_BUILT = `<!doctype html>
 <html lang="en">
   <head><meta charset="utf-8"><title>Baobab documentation</title></head>
@@ -20,12 +21,16 @@ export const guideRoutes: FastifyPluginAsync<{ guide: StaticFiles }> = async (se
   const send = async (request: FastifyRequest, reply: FastifyReply, address: string) => {
     const files = await guide.files();
     if (files.size === 0) {
-      return reply.status(404).headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(NOT_BUILT);
+      return reply.status(404).headers(PAGE_HEADERS).type(HTML).send(NOT_BUILT);
     }
     // Addresses of pages have no ending.
     const path = [address === '' ? 'index.html' : address, `${address}.html`].find((each) => files.has(each));
     const file = path === undefined ? undefined : files.get(path);
-    if (path === undefined || file === undefined) return notFound(request, reply);
+    if (path === undefined || file === undefined) {
+      const page = files.get('404.html');
+      if (page === undefined || address.startsWith(ASSETS)) return notFound(request, reply);
+      return reply.status(404).headers(STYLED_PAGE_HEADERS).type(HTML).send(page.content);
+    }
     return sendStaticFile(request, reply, path, file, STYLED_PAGE_HEADERS);
   };
   // Paths in the pages are relative to the folder.
