@@ -3,7 +3,7 @@
  * alternate. On a machine with a GPU that `baobab gpu test` accepts, both sides use it.
  *
  *   LLAMA_SERVER=/path/to/llama-server node bench/llama-server.ts [--model file.gguf] [--streams 1,4,8] [--tokens 48] [--rounds 5]
- *     [--threads 2] [--server-threads 2] [--context 2048] [--gpu] [--data-dir dir]
+ *     [--threads 2] [--server-threads 2] [--context 2048] [--gpu] [--seed 7] [--data-dir dir]
  *
  * LLAMA_SERVER may be a command with arguments, such as "venv/bin/python bench/chat/xllamacpp-server.py". It must be able to run
  * `--parallel` sequences of `--context` tokens side by side, as the service does. `--data-dir` keeps what was found out about the GPU.
@@ -33,6 +33,8 @@ const { values } = parseArgs({
     'server-threads': { type: 'string', default: String(cores) },
     context: { type: 'string', default: '2048' },
     gpu: { type: 'boolean', default: false },
+    /** Every stream has it. */
+    seed: { type: 'string' },
     'data-dir': { type: 'string' },
     goal: { type: 'string', default: '0.95' },
   },
@@ -101,9 +103,11 @@ await using server = await startServer({
     BAOBAB_LIMITS_CHAT_TPM: '100000000',
   },
 });
-const sampling = { top_k: 0, min_p: 0 };
+const seed = values.seed === undefined ? {} : { seed: Number(values.seed) };
+/** As the service chooses by `top_p`. */
+const sampling = { top_k: 4_096, min_p: 0, ...seed };
 const sides = {
-  service: createHttpSide({ ...server, model: SLUG, connections: sequences, keepAlive: false }),
+  service: createHttpSide({ ...server, model: SLUG, connections: sequences, keepAlive: false, extra: seed }),
   other: createHttpSide({
     address: other.address,
     model: 'any',

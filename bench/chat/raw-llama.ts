@@ -25,7 +25,7 @@ export interface StreamFigures {
 }
 
 /** The same sampling as the service with only `top_p` set. */
-const SAMPLING = { temperature: 0.8, topP: 0.95, topK: 0, minP: 0 };
+const SAMPLING = { temperature: 0.8, topP: 0.95, topK: 4_096, minP: 0 };
 
 const setup = await new Promise<RawLlamaSetup>((resolve) => process.once('message', resolve));
 const llama = await getLlama({ gpu: false, build: 'never', maxThreads: 0, logLevel: LlamaLogLevel.error });
