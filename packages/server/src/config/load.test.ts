@@ -86,7 +86,7 @@ describe('where a setting comes from', () => {
             ? 'true'
             : type === 'array'
               ? '[]'
-              : ['hfEndpoint', 'mavenRepository'].includes(path.at(-1) ?? '')
+              : ['publicUrl', 'hfEndpoint', 'mavenRepository'].includes(path.at(-1) ?? '')
                 ? 'http://127.0.0.1:9'
                 : 'a-0123456789-long-value');
       const addresses: Record<string, string> = {
