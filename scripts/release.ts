@@ -1,9 +1,10 @@
 /**
  * Writes a release into `dist/`: npm packages for this platform, a bill of materials and checksums. The same commit makes the same bytes.
  *
- *   npm run release -- [--images] [--key FILE]
+ *   npm run release -- [--images] [--bundle all|gateway|MODEL,…] [--key FILE]
  *
- * `--images` adds images for containers, `--key` names an Ed25519 key in PEM, which signs the checksums.
+ * `--images` adds images for containers, `--bundle` a file that installs without a network: with engines and all or some of Baobab's own models, or
+ * a gateway. `--key` names an Ed25519 key in PEM, which signs the checksums.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash, createPrivateKey, sign } from 'node:crypto';
@@ -13,8 +14,9 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { buildDocs } from './docs.ts';
-import { type Cpu, DEBIAN_ARCHITECTURES } from './release/debian.ts';
-import { GATEWAY_IMAGE_BOUND, IMAGE_TARGETS, writeImages } from './release/image.ts';
+import { writeBundle } from './release/bundle.ts';
+import { type Cpu, DEBIAN_ARCHITECTURES, debianPackages } from './release/debian.ts';
+import { checkImage, IMAGE_TARGETS, writeImages } from './release/image.ts';
 import { GATEWAY, lock, modelNames, pack, product, ROOT, STAGES } from './release/packages.ts';
 import { billOfMaterials } from './sbom.ts';
 
@@ -48,12 +50,17 @@ function checkBound(what: string, bytes: number, bound: number): void {
 interface ReleaseOptions {
   key?: string | undefined;
   images?: boolean | undefined;
+  bundle?: string | undefined;
 }
 
-async function release({ key, images = false }: ReleaseOptions): Promise<void> {
+async function release({ key, images = false, bundle }: ReleaseOptions): Promise<void> {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
   if (git('status', '--porcelain') !== '')
     throw new Error('Commit or remove what git status shows: a release is made of a commit');
+  const models = await modelNames();
+  const chosen = bundle === 'gateway' ? undefined : bundle === 'all' ? models : bundle?.split(',');
+  const unknown = chosen?.find((name) => !models.includes(name));
+  if (unknown !== undefined) throw new Error(`--bundle names ${unknown}, which is none of ${models.join(', ')}`);
   const commit = git('rev-parse', 'HEAD');
   const out = join(ROOT, 'dist');
   await rm(out, { recursive: true, force: true });
@@ -66,7 +73,7 @@ async function release({ key, images = false }: ReleaseOptions): Promise<void> {
     return size;
   };
   const total = { gateway: 0, engines: 0 };
-  for (const name of [...GATEWAY, 'engines', ...(await modelNames())]) {
+  for (const name of [...GATEWAY, 'engines', ...models]) {
     const size = await add(await pack(name, out, commit));
     if (GATEWAY.includes(name)) total.gateway += size;
     if (name in STAGES) total.engines += size;
@@ -75,19 +82,23 @@ async function release({ key, images = false }: ReleaseOptions): Promise<void> {
   checkBound('packages with engines', total.engines, BOUNDS.engines);
   if (images) {
     const createdAt = new Date(git('show', '--no-patch', '--format=%cI')).toISOString();
-    for (const { file, target, size } of await writeImages(IMAGE_TARGETS, { cpus: CPUS, out, commit, createdAt })) {
-      await add(file);
-      if (target === 'gateway') checkBound(file, size, GATEWAY_IMAGE_BOUND);
+    for (const image of await writeImages(IMAGE_TARGETS, { cpus: CPUS, out, commit, createdAt })) {
+      await add(image.file);
+      say(`        ${checkImage(image)}`);
     }
   }
+  if (bundle !== undefined) await add(await writeBundle({ cpu: process.arch as Cpu, out, commit, models: chosen }));
   await rm(join(out, '.stage'), { recursive: true });
+  const debian = images ? (await Promise.all(CPUS.map(debianPackages))).flat() : [];
   const bill = `baobab-${product.version}.sbom.json`;
-  await writeFile(join(out, bill), `${JSON.stringify(billOfMaterials(lock as never, product), null, 2)}\n`);
+  await writeFile(join(out, bill), `${JSON.stringify(billOfMaterials(lock as never, product, debian), null, 2)}\n`);
   files.push(bill);
   await writeChecksums(out, files, key);
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { key: { type: 'string' }, images: { type: 'boolean' } } });
+  const { values } = parseArgs({
+    options: { key: { type: 'string' }, images: { type: 'boolean' }, bundle: { type: 'string' } },
+  });
   await release(values);
 }

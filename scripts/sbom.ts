@@ -3,6 +3,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+interface DebianPackage {
+  name: string;
+  version: string;
+  architecture: string;
+  /** Of the file. */
+  sha256: string;
+}
+
 interface LockedPackage {
   version?: string;
   integrity?: string;
@@ -33,9 +41,11 @@ function hashOf(integrity: string) {
 const licenceOf = (licence: string) =>
   /^[A-Za-z0-9.+-]+$/.test(licence) ? { license: { id: licence } } : { expression: licence };
 
+/** Images have packages of Debian too. */
 export function billOfMaterials(
   lock: { packages: Record<string, LockedPackage> },
   product: { name: string; version: string },
+  debian: readonly DebianPackage[] = [],
 ) {
   const components = new Map<string, object>();
   for (const [path, { version, integrity, license, dev, optional, link }] of Object.entries(lock.packages)) {
@@ -52,6 +62,11 @@ export function billOfMaterials(
       ...(license === undefined ? {} : { licenses: [licenceOf(license)] }),
       ...(integrity === undefined ? {} : { hashes: [hashOf(integrity)] }),
     });
+  }
+  for (const { name, version, architecture, sha256 } of debian) {
+    const purl = `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${architecture}`;
+    const hashes = [{ alg: 'SHA-256', content: sha256 }];
+    components.set(purl, { type: 'library', 'bom-ref': purl, name, version, purl, scope: 'optional', hashes });
   }
   const { name, version } = product;
   return {

@@ -4,18 +4,18 @@
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { glob, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { removeEmptyFolders } from './archive.ts';
 
 const MIRROR = 'https://deb.debian.org';
 const ARCHIVES = ['debian/dists/bookworm', 'debian-security/dists/bookworm-security'];
 const PINS = join(import.meta.dirname, 'debian.json');
 
-/** What Node needs, what engines need (libgomp1), certificates, and a shell, `tini` and `nc` to start and to ask the server. */
+/** What Node and engines need, certificates, and a shell, `tini` and `nc` to start and to ask the server. */
 const NAMES = [
-  ...['libc6', 'libgcc-s1', 'libstdc++6', 'libgomp1', 'ca-certificates'],
+  ...['libc6', 'libgcc-s1', 'libstdc++6', 'ca-certificates'],
   ...['busybox-static', 'tini', 'netcat-openbsd', 'libbsd0', 'libmd0'],
 ];
 export const DEBIAN_ARCHITECTURES = { x64: 'amd64', arm64: 'arm64' } as const;
@@ -24,6 +24,7 @@ export type Cpu = keyof typeof DEBIAN_ARCHITECTURES;
 export interface DebianPackage {
   name: string;
   version: string;
+  architecture: string;
   path: string;
   sha256: string;
 }
@@ -40,6 +41,8 @@ const KEPT = [
 ];
 /** Conversions between character sets and a debugger's hooks. */
 const DROPPED = /\/(gconv|audit)\//;
+
+const MERGED = /^(bin|lib|lib64)\//;
 
 async function fetchPackage({ path, sha256, name }: DebianPackage, file: string): Promise<void> {
   const response = await fetch(`${MIRROR}/${path}`);
@@ -61,17 +64,23 @@ export async function installDebian(cpu: Cpu, root: string, work: string): Promi
   const status = join(root, 'var/lib/dpkg/status.d');
   await mkdir(status, { recursive: true });
   for (const each of await debianPackages(cpu)) {
-    const file = join(work, `${each.name}.deb`);
+    const [file, unpacked] = [join(work, `${each.name}.deb`), join(work, each.name)];
     await fetchPackage(each, file);
-    execFileSync('dpkg-deb', ['--extract', file, root]);
+    execFileSync('dpkg-deb', ['--extract', file, unpacked]);
     await writeFile(join(status, each.name), execFileSync('dpkg-deb', ['--field', file]));
+    for await (const entry of glob('**/*', { cwd: unpacked, withFileTypes: true })) {
+      const source = join(entry.parentPath, entry.name);
+      const path = source.slice(unpacked.length + 1);
+      if (entry.isDirectory() || !KEPT.some((pattern) => pattern.test(path)) || DROPPED.test(path)) continue;
+      const target = join(root, path.replace(MERGED, 'usr/$1/'));
+      await mkdir(dirname(target), { recursive: true });
+      await rename(source, target);
+    }
   }
-  for await (const entry of glob('**/*', { cwd: root, withFileTypes: true })) {
-    const path = join(entry.parentPath, entry.name).slice(root.length + 1);
-    if (entry.isDirectory() || path.startsWith('var/')) continue;
-    if (!KEPT.some((pattern) => pattern.test(path)) || DROPPED.test(path)) await rm(join(root, path));
+  // As Debian itself has it, and as programs that look for libraries expect.
+  for (const name of ['bin', 'lib', 'lib64']) {
+    if (existsSync(join(root, 'usr', name))) await symlink(`usr/${name}`, join(root, name));
   }
-  await removeEmptyFolders(root);
   const certificates = await Array.fromAsync(glob('usr/share/ca-certificates/mozilla/*.crt', { cwd: root }));
   const texts = await Promise.all(certificates.toSorted().map((path) => readFile(join(root, path), 'utf8')));
   await mkdir(join(root, 'etc/ssl/certs'), { recursive: true });
@@ -99,7 +108,7 @@ async function newestPackages(architecture: string): Promise<DebianPackage[]> {
         );
       if (known !== undefined && !(await isNewer(known.version))) continue;
       const path = `${archive.slice(0, archive.indexOf('/'))}/${field('Filename')}`;
-      found.set(name, { name, version, path, sha256: field('SHA256') });
+      found.set(name, { name, version, architecture: field('Architecture'), path, sha256: field('SHA256') });
     }
   }
   return NAMES.map((name) => {

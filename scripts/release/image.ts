@@ -4,13 +4,13 @@
  */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { chmod, link, mkdir, readFile, rename, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import { chmod, link, mkdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { type Owned, tarOf } from './archive.ts';
 import { type Cpu, DEBIAN_ARCHITECTURES, installDebian } from './debian.ts';
-import { install } from './installation.ts';
+import { INSTALLED_BOUNDS, install } from './installation.ts';
 import { modelNames, product, stage } from './packages.ts';
 
 const USER = 10_001;
@@ -30,9 +30,9 @@ const FILES: Record<string, string> = {
 };
 const PROGRAMS: Record<string, string> = {
   'usr/local/bin/baobab': `#!/bin/sh\nexec /usr/local/bin/node /${HOME}/baobab/bin/installed.mjs "$@"\n`,
-  // The control socket needs no port and no certificate. The server closes the connection after its answer.
+  // The control socket needs no port and no certificate. Whoever runs it sets a shorter limit.
   'usr/local/bin/baobab-health': `#!/bin/sh
-printf 'GET /ready HTTP/1.0\\r\\n\\r\\n' | /bin/nc.openbsd -U -w 3 "\${BAOBAB_DATA_DIR:-${DATA_DIR}}/control.sock" | {
+printf 'GET /ready HTTP/1.0\\r\\n\\r\\n' | /bin/nc.openbsd -U -w 30 "\${BAOBAB_DATA_DIR:-${DATA_DIR}}/control.sock" | {
   read -r _ status _
   [ "$status" = 200 ]
 }
@@ -70,17 +70,6 @@ async function writeLayer(root: string, blobs: string): Promise<Layer> {
   return { digest, size: (await stat(join(blobs, digest))).size, diffId: whole.digest('hex') };
 }
 
-/** Cuts off what no running program reads: symbols for debuggers, and the table of sections, which are behind the last segment. */
-export async function strip(path: string): Promise<void> {
-  const head = (await readFile(path)).subarray(0, 4096);
-  const [start, size, count] = [Number(head.readBigUInt64LE(32)), head.readUInt16LE(54), head.readUInt16LE(56)];
-  const ends = Array.from({ length: count }, (_, index) => {
-    const segment = head.subarray(start + index * size);
-    return Number(segment.readBigUInt64LE(8) + segment.readBigUInt64LE(32));
-  });
-  await truncate(path, Math.max(...ends));
-}
-
 async function systemRoot(root: string, cpu: Cpu, work: string): Promise<void> {
   await installDebian(cpu, root, join(work, 'debian'));
   for (const [path, text] of Object.entries({ ...FILES, ...PROGRAMS })) {
@@ -88,7 +77,7 @@ async function systemRoot(root: string, cpu: Cpu, work: string): Promise<void> {
     await writeFile(join(root, path), text);
     if (path in PROGRAMS) await chmod(join(root, path), 0o755);
   }
-  for (const name of ['sh', 'sleep']) await symlink('busybox', join(root, 'bin', name));
+  for (const name of ['sh', 'sleep']) await symlink('busybox', join(root, 'usr/bin', name));
   for (const path of Object.keys(OWNED)) await mkdir(join(root, path), { recursive: true });
 }
 
@@ -182,17 +171,38 @@ export interface ImageOptions {
 export const IMAGE_TARGETS = ['gateway', 'full'] as const;
 export type ImageTarget = (typeof IMAGE_TARGETS)[number];
 
-/** Compressed bytes. */
-export const GATEWAY_IMAGE_BOUND = 100e6;
+export interface WrittenImage {
+  file: string;
+  target: ImageTarget;
+  /** Of its layers, compressed. */
+  size: number;
+  /** Of the layer without system and models, compressed. */
+  programSize: number;
+  /** What that layer takes on a disk. */
+  installedBytes: number;
+}
 
-/** Returns the names of the archives and their sizes. */
+/** Compares sizes with what they may be. Returns them in words; throws when one is too large. */
+export function checkImage({ file, target, size, programSize, installedBytes }: WrittenImage): string {
+  const sizes: [string, number, number][] = [['installed', installedBytes, INSTALLED_BOUNDS[target]]];
+  if (target === 'gateway')
+    sizes.push(['compressed', size, 100e6], ['compressed without Node and libraries', programSize, 25e6]);
+  return sizes
+    .map(([what, bytes, bound]) => {
+      const text = `${(bytes / 1e6).toFixed(1)} MB ${what} of at most ${bound / 1e6}`;
+      if (bytes > bound) throw new Error(`${file}: ${text}`);
+      return text;
+    })
+    .join(', ');
+}
+
 export async function writeImages(
   targets: readonly ImageTarget[],
   { cpus, out, commit, createdAt }: ImageOptions,
-): Promise<{ file: string; target: ImageTarget; size: number }[]> {
+): Promise<WrittenImage[]> {
   const work = join(out, '.stage/images');
   const blobs = join(work, 'blobs');
-  const written: { file: string; target: ImageTarget; size: number }[] = [];
+  const written: WrittenImage[] = [];
   let models: Layer | undefined;
   async function modelsLayer(): Promise<Layer> {
     const root = join(work, 'models');
@@ -202,17 +212,20 @@ export async function writeImages(
   for (const cpu of cpus) {
     const system = join(work, cpu, 'system');
     await systemRoot(system, cpu, join(work, cpu));
-    const nodePath = join(system, 'usr/local/bin/node');
     let base: Layer | undefined;
     for (const target of targets) {
       const root = join(work, cpu, target);
       const folder = join(root, HOME);
       await mkdir(dirname(folder), { recursive: true });
       const options = { cpu, withEngines: target === 'full', commit };
-      await install({ folder, nodePath }, options, join(work, cpu, `${target}-npm`));
-      await strip(nodePath);
+      const installedBytes = await install(
+        { folder, runtime: join(system, 'usr/local') },
+        options,
+        join(work, cpu, `${target}-npm`),
+      );
       base ??= await writeLayer(system, blobs);
-      const layers = [base, await writeLayer(root, blobs)];
+      const program = await writeLayer(root, blobs);
+      const layers = [base, program];
       if (target === 'full') {
         models ??= await modelsLayer();
         layers.push(models);
@@ -221,7 +234,8 @@ export async function writeImages(
       const file = `baobab-${product.version}${suffix}-linux-${DEBIAN_ARCHITECTURES[cpu]}.oci.tar`;
       const tag = `baobab:${product.version}${suffix}`;
       await writeArchive(join(out, file), blobs, { cpu, layers, tag, commit, createdAt });
-      written.push({ file, target, size: layers.reduce((sum, { size }) => sum + size, 0) });
+      const size = layers.reduce((sum, layer) => sum + layer.size, 0);
+      written.push({ file, target, size, programSize: program.size, installedBytes });
     }
   }
   await rm(work, { recursive: true });

@@ -1,6 +1,6 @@
 /** What an installation for one platform has in `node_modules`, without what production never loads. */
 import { execFileSync } from 'node:child_process';
-import { copyFile, cp, glob, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, cp, glob, lstat, mkdir, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { planInstall } from '../install-plan.mjs';
 import { removeEmptyFolders } from './archive.ts';
@@ -43,16 +43,42 @@ async function installOthers(work: string, { cpu, withEngines }: InstallationOpt
   execFileSync('npm', ['ci', ...platform, ...options], { cwd: work, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-/** Fills `folder` with the modules, and writes Node to `nodePath`. */
+/** Cuts off what no running program reads: symbols for debuggers, and the table of sections, which are behind the last segment. */
+async function strip(path: string): Promise<void> {
+  const head = (await readFile(path)).subarray(0, 4096);
+  const [start, size, count] = [Number(head.readBigUInt64LE(32)), head.readUInt16LE(54), head.readUInt16LE(56)];
+  const ends = Array.from({ length: count }, (_, index) => {
+    const segment = head.subarray(start + index * size);
+    return Number(segment.readBigUInt64LE(8) + segment.readBigUInt64LE(32));
+  });
+  await truncate(path, Math.max(...ends));
+}
+
+/** What files and folders take on a disk with blocks of 4 kB, as `du` counts. */
+async function bytesOnDisk(folder: string): Promise<number> {
+  let blocks = 0;
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const { size } = await lstat(join(entry.parentPath, entry.name));
+    blocks += entry.isDirectory() ? 1 : Math.ceil(size / 4096);
+  }
+  return blocks * 4096;
+}
+
+/** What an installation without Node and models may take on a disk. */
+export const INSTALLED_BOUNDS = { gateway: 120e6, full: 200e6 };
+
+/** Fills `folder` with the modules and `runtime` with Node. Returns what the modules take on a disk. */
 export async function install(
-  { folder, nodePath }: { folder: string; nodePath: string },
+  { folder, runtime }: { folder: string; runtime: string },
   options: InstallationOptions,
   work: string,
-): Promise<void> {
+): Promise<number> {
   await installOthers(work, options);
   const modules = join(work, 'node_modules');
   const node = `node-linux-${options.cpu}`;
-  await cp(join(modules, node, 'bin/node'), nodePath);
+  await cp(join(modules, node, 'bin/node'), join(runtime, 'bin/node'));
+  await cp(join(modules, node, 'LICENSE'), join(runtime, 'share/doc/node/LICENSE'));
+  await strip(join(runtime, 'bin/node'));
   await rm(join(modules, node), { recursive: true });
   for await (const entry of glob('**/*', { cwd: modules, withFileTypes: true })) {
     if (entry.isDirectory()) continue;
@@ -66,4 +92,5 @@ export async function install(
   for (const name of options.withEngines ? [...GATEWAY, 'engines'] : GATEWAY) {
     await stage(name, join(folder, name === 'baobab' ? name : `@baobab/${name}`), options.commit, true);
   }
+  return bytesOnDisk(folder);
 }

@@ -74,7 +74,7 @@ interface Stage {
 }
 
 const COMMON_FILES = ['LICENSE', 'README.md'];
-const copyCommonFiles = (folder: string) =>
+export const copyCommonFiles = (folder: string) =>
   Promise.all(COMMON_FILES.map((name) => cp(join(ROOT, name), join(folder, name))));
 
 /** A workspace as it is in the repository, with JavaScript in the place of TypeScript. */

@@ -88,6 +88,7 @@ export async function startContainer(archive: string, { env, files = {} }: Conta
     root: { path: 'rootfs', readonly: true },
     mounts: [
       { destination: '/proc', type: 'proc', source: 'proc' },
+      { destination: '/sys', type: 'bind', source: '/sys', options: ['rbind', 'ro'] },
       { destination: '/dev', type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'mode=755'] },
       { destination: '/tmp', type: 'tmpfs', source: 'tmpfs', options: ['mode=1777'] },
       { destination: dataDir, type: 'bind', source: data, options: ['rbind', 'rw'] },
