@@ -29,7 +29,12 @@ const kill: Begin = async ({ replicas }, replica) => {
   return () => replicas[replica]?.start();
 };
 const killDuring = (after: Moment, what: string): FaultRule => ({
-  ...{ text: `kill -9 during ${what}`, place: 'replica', fails: 'all', repeats: true, after, begin: kill },
+  text: `kill -9 during ${what}`,
+  place: 'replica',
+  fails: 'all',
+  repeats: true,
+  after,
+  begin: kill,
 });
 
 const haltPostgres =
@@ -89,22 +94,30 @@ const RULES = {
   'postgres-fast': { ...postgres, text: 'fast shutdown of PostgreSQL', begin: haltPostgres('SIGINT') },
   'postgres-immediate': { ...postgres, text: 'immediate shutdown of PostgreSQL', begin: haltPostgres('SIGQUIT') },
   'postgres-frozen': {
-    ...{ ...postgres, text: 'freeze PostgreSQL', isLong: true },
+    ...postgres,
+    text: 'freeze PostgreSQL',
+    isLong: true,
     begin: async ({ database: { server } }) => {
       server.freeze();
       return server.thaw;
     },
   },
   'postgres-read-only': {
-    ...{ ...postgres, text: 'PostgreSQL is read-only', isLong: true },
+    ...postgres,
+    text: 'PostgreSQL is read-only',
+    isLong: true,
     begin: setPostgres('default_transaction_read_only', 'on'),
   },
   'postgres-no-standby': {
-    ...{ ...postgres, text: 'the standby of PostgreSQL is missing', isLong: true },
+    ...postgres,
+    text: 'the standby of PostgreSQL is missing',
+    isLong: true,
     begin: setPostgres('synchronous_standby_names', "'nobody'"),
   },
   'postgres-password': {
-    ...{ ...postgres, text: 'PostgreSQL has another password than store_file', isLong: true },
+    ...postgres,
+    text: 'PostgreSQL has another password than store_file',
+    isLong: true,
     begin: async ({ database }) => {
       await database.changePassword();
       await database.disconnectAll();
@@ -112,7 +125,9 @@ const RULES = {
     },
   },
   'postgres-connections': {
-    ...{ ...postgres, text: 'PostgreSQL has no connections left', isLong: true },
+    ...postgres,
+    text: 'PostgreSQL has no connections left',
+    isLong: true,
     begin: async ({ database }) => {
       await database.limitConnections(CONNECTIONS);
       await database.disconnectAll();
@@ -120,7 +135,9 @@ const RULES = {
     },
   },
   'postgres-full': {
-    ...{ ...postgres, text: 'the disk of PostgreSQL is full', needs: 'disks' },
+    ...postgres,
+    text: 'the disk of PostgreSQL is full',
+    needs: 'disks',
     begin: async ({ database: { disk, server } }) => {
       disk?.fill();
       return () => {
@@ -130,7 +147,11 @@ const RULES = {
     },
   },
   pooler: {
-    ...{ text: 'kill PgBouncer', place: 'pooler', fails: 'all', repeats: true, needs: 'pooler' },
+    text: 'kill PgBouncer',
+    place: 'pooler',
+    fails: 'all',
+    repeats: true,
+    needs: 'pooler',
     begin: async ({ database: { pooler } }) => {
       await pooler?.halt();
       return () => pooler?.start();
@@ -138,7 +159,9 @@ const RULES = {
   },
 
   redis: {
-    ...{ text: 'stop Redis', place: 'redis', fails: 'none' },
+    text: 'stop Redis',
+    place: 'redis',
+    fails: 'none',
     begin: async ({ counters }) => {
       const server = await counters.primary();
       await server.kill();
@@ -146,7 +169,10 @@ const RULES = {
     },
   },
   'redis-frozen': {
-    ...{ text: 'freeze Redis', place: 'redis', fails: 'none', isLong: true },
+    text: 'freeze Redis',
+    place: 'redis',
+    fails: 'none',
+    isLong: true,
     begin: async ({ counters }) => {
       const server = await counters.primary();
       server.freeze();
@@ -154,14 +180,19 @@ const RULES = {
     },
   },
   'redis-flushed': {
-    ...{ text: 'flush Redis', place: 'redis', fails: 'none' },
+    text: 'flush Redis',
+    place: 'redis',
+    fails: 'none',
     begin: async ({ counters }) => {
       await counters.flush();
       return () => {};
     },
   },
   'redis-failover': {
-    ...{ text: 'fail over to the other Redis', place: 'redis', fails: 'none', needs: 'sentinel' },
+    text: 'fail over to the other Redis',
+    place: 'redis',
+    fails: 'none',
+    needs: 'sentinel',
     begin: async ({ counters }) => {
       await counters.failOver();
       return () => {};
@@ -169,14 +200,21 @@ const RULES = {
   },
 
   's3-away': {
-    ...{ text: 'stop S3', place: 's3', fails: 'files', repeats: true, isLong: true },
+    text: 'stop S3',
+    place: 's3',
+    fails: 'files',
+    repeats: true,
+    isLong: true,
     begin: async ({ s3 }) => {
       await s3.halt();
       return () => s3.start();
     },
   },
   's3-slow': {
-    ...{ text: `S3 answers ${S3_DELAY_MS} ms later`, place: 's3', fails: 'files', isLong: true },
+    text: `S3 answers ${S3_DELAY_MS} ms later`,
+    place: 's3',
+    fails: 'files',
+    isLong: true,
     begin: async (cluster) => {
       const links = cluster.linksTo('s3');
       for (const each of links) each.slow(S3_DELAY_MS);
@@ -184,7 +222,11 @@ const RULES = {
     },
   },
   's3-refusing': {
-    ...{ text: 'S3 answers 503', place: 's3', fails: 'files', repeats: true, isLong: true },
+    text: 'S3 answers 503',
+    place: 's3',
+    fails: 'files',
+    repeats: true,
+    isLong: true,
     begin: async (cluster) => {
       const links = cluster.linksTo('s3');
       for (const each of links) each.refuse(S3_REFUSAL);
@@ -197,16 +239,24 @@ const RULES = {
   'cut-s3': { ...link, text: 'cut from S3', fails: 'files', repeats: true, begin: cut('s3') },
   'reset-redis': { ...link, text: 'connections to Redis break', fails: 'none', begin: reset('redis') },
   'reset-postgres': {
-    ...{ ...link, text: 'connections to PostgreSQL break', fails: 'all', repeats: true },
+    ...link,
+    text: 'connections to PostgreSQL break',
+    fails: 'all',
+    repeats: true,
     begin: reset('postgres'),
   },
   'reset-s3': { ...link, text: 'connections to S3 break', fails: 'files', repeats: true, begin: reset('s3') },
   'reset-engine': {
-    ...{ ...link, text: 'connections to the engine break', fails: 'all', repeats: true },
+    ...link,
+    text: 'connections to the engine break',
+    fails: 'all',
+    repeats: true,
     begin: reset('engine'),
   },
   'reset-clients': {
-    ...{ text: 'restart the load balancer', place: 'balancer', fails: 'all' },
+    text: 'restart the load balancer',
+    place: 'balancer',
+    fails: 'all',
     begin: async ({ balancer }) => {
       await balancer.stop();
       await balancer.start();
@@ -215,14 +265,22 @@ const RULES = {
   },
 
   'disk-full': {
-    ...{ text: 'data_dir is full', place: 'disk', fails: 'none', needs: 'disks', isLong: true },
+    text: 'data_dir is full',
+    place: 'disk',
+    fails: 'none',
+    needs: 'disks',
+    isLong: true,
     begin: async ({ disks }, replica) => {
       disks[replica]?.fill();
       return () => disks[replica]?.free();
     },
   },
   clock: {
-    ...{ text: `a clock is ${AHEAD_SECONDS} s ahead`, place: 'clock', fails: 'none', needs: 'clock', isLong: true },
+    text: `a clock is ${AHEAD_SECONDS} s ahead`,
+    place: 'clock',
+    fails: 'none',
+    needs: 'clock',
+    isLong: true,
     begin: async ({ clock }) => {
       clock?.shift(AHEAD_SECONDS);
       return () => clock?.shift(0);
@@ -292,6 +350,7 @@ export function planFaults(
   return faults;
 }
 
+const OF_ONE_REPLICA: readonly string[] = ['replica', 'link', 'disk'];
 /** A moment that does not come is not waited for any longer. */
 const MOMENT_MS = 5_000;
 
@@ -304,19 +363,14 @@ export function createFaults({ cluster, timeline }: { cluster: Cluster; timeline
     const { text, place, after, begin } = ruleOf(kind);
     const hit = after === undefined ? undefined : await cluster.moments.next(after, MOMENT_MS);
     const replica = hit ?? fault.replica;
-    const ofReplica =
-      place === 'link'
-        ? `${kind} ${replica}`
-        : place === 'replica' || place === 'disk'
-          ? `${place} ${replica}`
-          : undefined;
-    const key = ofReplica ?? place;
+    const where = OF_ONE_REPLICA.includes(place) ? ` replica-${replica + 1}` : '';
+    // The connections of one replica to several parts may break at the same time.
+    const key = `${place === 'link' ? kind : place}${where}`;
     if (busy.has(key)) return;
     busy.add(key);
     try {
       if (after !== undefined) await sleep(fault.afterMs);
-      const where = ofReplica === undefined ? '' : `replica-${replica + 1}: `;
-      const event = timeline.begin(kind, `${where}${text}, for ${forMs} ms`);
+      const event = timeline.begin(kind, `${text}${where === '' ? '' : `,${where}`}, for ${forMs} ms`);
       const end = await begin(cluster, replica);
       await sleep(forMs);
       await end();
