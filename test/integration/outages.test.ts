@@ -4,6 +4,7 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { API_KEY, type RunningServer, startServer } from '../acceptance/start-server.ts';
 import { type FakeUpstream, startFakeUpstream } from '../fixtures/fake-upstream.ts';
@@ -318,6 +319,33 @@ describe.skipIf(ownPostgresMissing !== undefined)('a server that starts', () => 
     expect(told).not.toHaveLength(0);
     // The connection is refused at last.
     expect(new Set(told).size).toBe(told.length);
+  });
+
+  it('waits too when PostgreSQL goes away while it reads what it needs', async () => {
+    const postgres = await startOwnPostgres();
+    onTestFinished(() => postgres.stop());
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-outage-'));
+    const BAOBAB_STORE = await postgres.createDatabase();
+    await (await start(directory.path, { BAOBAB_STORE })).stop();
+    const client = new Client(BAOBAB_STORE);
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query('begin; lock table model_lifecycles in access exclusive mode');
+    const starting = start(directory.path, { BAOBAB_STORE });
+    const blocked = async () => {
+      const { rows } = await client.query('select pid from pg_locks where not granted');
+      return rows.map(({ pid }) => pid as number);
+    };
+    await expect.poll(blocked, { timeout: 60_000 }).toHaveLength(1);
+    const first = await blocked();
+    await client.query('select pg_terminate_backend($1)', first);
+    // It asks again, on another connection.
+    await expect.poll(blocked, { timeout: 60_000 }).not.toEqual(expect.arrayContaining(first));
+    await expect.poll(blocked, { timeout: 60_000 }).toHaveLength(1);
+    await client.query('commit');
+    await using server = await starting;
+    expect(server.output()).toContain('Waiting for it');
+    expect((await callerOf(server).get('/readyz')).status).toBe(200);
   });
 
   it('does not wait for what an operator must mend', async () => {

@@ -16,7 +16,7 @@ import type { ResponseRunner } from '../services/responses/runner.ts';
 import type { BackgroundJobs } from './background-jobs.ts';
 import { composeAccess } from './parts/access.ts';
 import { composeBatches } from './parts/batches.ts';
-import { type Foundation, type FoundationOptions, openFoundation } from './parts/foundation.ts';
+import { type Foundation, type FoundationOptions, openFoundation, whenThere } from './parts/foundation.ts';
 import { composeInference, composeResponses } from './parts/inference.ts';
 import { composeModels } from './parts/models.ts';
 import { composeRequests } from './parts/requests.ts';
@@ -174,7 +174,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
     isStopping: () => phase === 'stopping',
   });
 
-  await upkeep.background.prepare();
+  await whenThere(upkeep.background.prepare, logger);
   const isReady = async () => (await readiness()).readiness !== 'not ready';
   const handlers = { engines: models.fleet.list, isReady, reloadCatalog: models.reloadCatalog };
   const rereadSecrets = () => foundation.secretFiles.rereadAll();
@@ -183,7 +183,7 @@ export async function startService(config: ResolvedConfig, options: StartOptions
   const address = await server.listen({ host: config.host, port, ...(worker && { reusePort: true }) });
   const control = worker === undefined ? await openControl(config, handlers) : undefined;
   // Only now: the port may have been taken since it was checked, and a key that is not shown is lost.
-  const firstKey = await access.keys.bootstrap(config.firstKey, serverOrigin());
+  const firstKey = await whenThere(() => access.keys.bootstrap(config.firstKey, serverOrigin()), logger);
   phase = 'serving';
   onServing?.({ address, firstKey });
   await worker?.listens(address);

@@ -49,7 +49,7 @@ const LONGEST_DELAY_MS = 2_000;
  * Waits for PostgreSQL: servers that end instead make an outage longer. They do not listen yet, so they get no requests. Rejects with what
  * waiting cannot mend.
  */
-async function whenThere<T>(open: () => Promise<T>, logger: Logger): Promise<T> {
+export async function whenThere<T>(open: () => Promise<T>, logger: Logger): Promise<T> {
   const told = new Set<string>();
   for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS)) {
     try {

@@ -22,7 +22,7 @@ import { createEngineControl } from '../engine-control.ts';
 import { allUpstreams } from '../storage.ts';
 import { openWeights, storedModel } from '../weights.ts';
 import { servedEntries } from '../workers/served-entries.ts';
-import type { Foundation } from './foundation.ts';
+import { type Foundation, whenThere } from './foundation.ts';
 
 const modelsWithWeights = (entries: readonly ModelEntry[]) =>
   entries.flatMap((entry) =>
@@ -42,14 +42,13 @@ export async function composeModels(foundation: Foundation) {
     metrics: engineMetrics,
     upstreamMetrics: createUpstreamMetrics(metrics.registry),
   });
-  const catalog = await createCatalog({
-    entries,
-    lifecycles: store.lifecycles,
-    revisions: store.revisions,
-    serving: fleet.serving,
-    aliases: config.aliases,
-    clock: systemClock,
-  });
+  const { lifecycles, revisions } = store;
+  const { serving } = fleet;
+  const { aliases } = config;
+  const catalog = await whenThere(
+    () => createCatalog({ entries, lifecycles, revisions, serving, aliases, clock: systemClock }),
+    logger,
+  );
 
   let rules = limitRules(config.limits, entries);
 
