@@ -44,7 +44,7 @@ describe.skipIf(postgresMissing !== undefined)('the audit of the books', () => {
     const batches = [{ id: 'batch_1', name: 'one', lines: 1 }];
     await writeFile(
       join(directory.path, 'clients.json'),
-      JSON.stringify({ attempts, batches, responses: [], keys: [] }),
+      JSON.stringify({ attempts, batches, responses: [], keys: [], cancelled: 0 }),
     );
     const program = join(import.meta.dirname, 'books.ts');
     return new Promise((resolve) => {

@@ -129,7 +129,8 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
     cluster.directory,
     cluster.replicas.map(({ name }) => name),
   );
-  const facts = { replicas: REPLICAS, events: timeline.events, periods };
+  const hasSentinel = cluster.counters.sentinel !== undefined;
+  const facts = { replicas: REPLICAS, events: timeline.events, periods, hasSentinel };
   const losses = lossesBetween(facts, 0, performance.now());
   const callsOf = ({ name }: { name: string }) => calls.filter(({ account }) => account === name);
   const spentBetween = (name: string): [number, number] => {
@@ -154,16 +155,17 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
   findings.push(...load.problems, ...(await checkFiles(address, accounts.files, load.files)));
   findings.push(...(await checkInputs(address, accounts.batches, load.inputs)));
   findings.push(...(await checkBatches(address, { account: accounts.batches, batches: load.batches, rows })));
+  const { batches, responses, keys } = load;
+  const cancelled = countCancelled(attempts.of(accounts.repeated.name), timeline);
   findings.push(...(await checkBackground(address, { account: accounts.background, responses: load.responses, rows })));
-  findings.push(...checkKeys(accounts.repeated, load.keys, rows));
+  findings.push(...checkKeys(accounts.repeated, { keys: load.keys, rows, cancelled }));
   const failures = checkFailures(attempts.all, timeline);
   if (options.anyMachine !== true) findings.push(...failures.findings);
 
   if (options.anyMachine !== true) findings.push(...checkRepeats(calls, timeline));
-  const { batches, responses, keys } = load;
   await writeFile(
     join(cluster.directory, 'clients.json'),
-    JSON.stringify({ ...facts, attempts: attempts.all, batches, responses, keys }),
+    JSON.stringify({ ...facts, attempts: attempts.all, batches, responses, keys, cancelled }),
   );
   const books = auditBooks(cluster);
   findings.push(...books.findings);
@@ -189,6 +191,13 @@ async function experimentOn(cluster: Cluster, options: ExperimentOptions): Promi
     ],
   };
 }
+
+/** For the servers, the clients of a load balancer that ends have cancelled what they asked for. */
+const countCancelled = (attempts: readonly Attempt[], timeline: Timeline): number =>
+  attempts.filter(
+    ({ outcome, reason, startMs, endMs }) =>
+      outcome === 'failed' && !/^\d/.test(reason) && timeline.kindsBefore(endMs, endMs - startMs).has('reset-clients'),
+  ).length;
 
 /** By a program of its own. */
 function auditBooks({ database, directory }: Cluster): { text: string; findings: string[] } {

@@ -1,11 +1,11 @@
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, type ExpectStatic, expect, it } from 'vitest';
 import { StoreAwayError } from '../../packages/core/src/errors/store-unavailable.ts';
 import { freePort } from '../fixtures/free-port.ts';
 import { ownRedisMissing, startRedis, startSentinel } from '../fixtures/redis-server.ts';
-import { atOnce, commandAt, demand, openRedisBed, shared, tickets } from './redis-bed.ts';
+import { atOnce, commandAt, demand, openRedisBed, type RedisBed, shared, tickets } from './redis-bed.ts';
 
 /** At the same time, each with a Redis of its own: the failover takes seconds. */
 describe.skipIf(ownRedisMissing !== undefined).concurrent('counters in Redis', () => {
@@ -61,20 +61,31 @@ describe.skipIf(ownRedisMissing !== undefined).concurrent('counters in Redis', (
     }
   });
 
-  it('are found through a sentinel, also after a failover', async ({ expect }) => {
-    await using bed = await openRedisBed();
-    const { command, open, redis } = bed;
-    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-sentinel-'));
+  async function startWatched(expect: ExpectStatic, bed: RedisBed, directory: string) {
+    const { command, redis } = bed;
     const replica = await startRedis(['--replicaof', '127.0.0.1', `${redis.port}`]);
     // The sentinel asks for replicas when it starts, and again only after ten seconds.
     await expect.poll(() => command('INFO', 'replication'), { interval: 50 }).toMatch(/state=online/);
     const port = await freePort();
-    const config = join(directory.path, 'sentinel.conf');
+    const config = join(directory, 'sentinel.conf');
     // Long enough that a busy machine is no failure. A failover that fails is tried again after twice the second time.
     const times = 'sentinel down-after-milliseconds main 3000\nsentinel failover-timeout main 3000\n';
     const watched = `sentinel monitor main 127.0.0.1 ${redis.port} 1\n${times}`;
     await writeFile(config, `port ${port}\nbind 127.0.0.1\n${watched}`);
     const sentinel = await startSentinel(config);
+    const ask = (...args: string[]) => commandAt(`redis://127.0.0.1:${port}`, 'SENTINEL', ...args);
+    // The sentinel must know the replica.
+    await expect
+      .poll(async () => JSON.stringify(await ask('REPLICAS', 'main')), { interval: 100 })
+      .toMatch(/"role-reported"[,:]"slave"/);
+    return { port, ask, stop: async () => void (await Promise.all([sentinel(), replica.stop()])) };
+  }
+
+  it('are found through a sentinel, also after a failover', async ({ expect }) => {
+    await using bed = await openRedisBed();
+    const { command, open, redis } = bed;
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-sentinel-'));
+    const { port, stop } = await startWatched(expect, bed, directory.path);
     try {
       const url = `redis+sentinel://127.0.0.1:1,127.0.0.1:${port}/main`;
       await expect(open('b', { url: `redis+sentinel://127.0.0.1:${port}/other` })).rejects.toThrow(
@@ -82,19 +93,36 @@ describe.skipIf(ownRedisMissing !== undefined).concurrent('counters in Redis', (
       );
       const a = await open('a', { url });
       await tickets(a, [demand('a', atOnce(2))]);
-      // The replica must have the ticket, and the sentinel must know the replica.
+      // The replica must have the ticket.
       await command('WAIT', '1', '0');
-      const replicas = () => commandAt(`redis://127.0.0.1:${port}`, 'SENTINEL', 'REPLICAS', 'main');
-      await expect
-        .poll(async () => JSON.stringify(await replicas()), { interval: 100 })
-        .toMatch(/"role-reported"[,:]"slave"/);
       await redis.kill();
       await a.admit(demand('a', atOnce(0)));
       expect(a.status().shared).toBe(false);
       await shared(expect, a);
       expect(await tickets(a, [demand('a', atOnce(2)), demand('a', atOnce(2))])).toHaveLength(1);
     } finally {
-      await Promise.all([sentinel(), replica.stop()]);
+      await stop();
+    }
+  });
+
+  it('leave a primary that was replaced before a sentinel tells it', async ({ expect }) => {
+    await using bed = await openRedisBed();
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'baobab-sentinel-'));
+    const { port, ask, stop } = await startWatched(expect, bed, directory.path);
+    try {
+      const url = `redis+sentinel://127.0.0.1:${port}/main`;
+      const before = await bed.open('a', { url });
+      await tickets(before, [demand('a', atOnce(1))]);
+      await ask('FAILOVER', 'main');
+      await expect.poll(() => ask('GET-MASTER-ADDR-BY-NAME', 'main')).not.toContain(`${bed.redis.port}`);
+      const after = await bed.open('b', { url });
+      await expect.poll(() => before.status().shared, { timeout: 15_000, interval: 10 }).toBe(false);
+      expect(String(await bed.command('INFO', 'replication'))).toContain('role:master');
+      await shared(expect, before);
+      await shared(expect, after);
+      expect(await tickets(after, [demand('b', atOnce(1))])).toHaveLength(0);
+    } finally {
+      await stop();
     }
   });
 });

@@ -56,6 +56,10 @@ const isOfRedis = ({ kind }: TimelineEvent): boolean => kind.startsWith('redis')
 const isOfRestart = ({ startMs, endMs }: AlonePeriod, event: TimelineEvent): boolean =>
   isOfRedis(event) && startMs >= event.startMs && endMs <= (event.endMs ?? endMs) + REJOIN_MS;
 
+/** For a second or two after a failover, some replicas count at the new Redis and some at the earlier one. */
+export const isOfFailover = (events: readonly TimelineEvent[], fromMs: number, toMs: number): boolean =>
+  events.some((event) => isOfRedis(event) && event.startMs < toMs && (event.endMs ?? toMs) + REJOIN_MS > fromMs);
+
 export interface Losses {
   /** How often Redis was stopped. */
   restarts: number;

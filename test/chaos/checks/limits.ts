@@ -1,6 +1,6 @@
 import type { EngineCall } from '../cluster/engine.ts';
 import type { TimelineEvent } from '../timeline.ts';
-import { type AlonePeriod, lossesBetween, sharesAlone } from './alone.ts';
+import { type AlonePeriod, isOfFailover, lossesBetween, sharesAlone } from './alone.ts';
 import type { LedgerRow } from './ledger.ts';
 
 export interface LimitReport {
@@ -14,6 +14,8 @@ export interface LimitFacts {
   replicas: number;
   events: readonly TimelineEvent[];
   periods: readonly AlonePeriod[];
+  /** Another Redis may take over. */
+  hasSentinel?: boolean;
 }
 
 /**
@@ -74,7 +76,8 @@ export function checkConcurrency(limit: number, calls: readonly EngineCall[], fa
     if (!isStart || running.size <= limit || findings.length > 0) continue;
     const oldestMs = Math.min(...[...running].map(({ sentMs }) => sentMs));
     const shares = sharesAlone(limit, facts.periods, oldestMs, atMs).slice(0, facts.replicas - 1);
-    const extra = shares.reduce((sum, share) => sum + share, 0);
+    const twice = facts.hasSentinel && isOfFailover(facts.events, oldestMs, atMs) ? limit : 0;
+    const extra = shares.reduce((sum, share) => sum + share, twice);
     if (running.size > limit + extra) {
       const ages = [...running].map(({ sentMs }) => ((atMs - sentMs) / 1000).toFixed(2)).join(', ');
       findings.push(

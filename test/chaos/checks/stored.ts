@@ -110,8 +110,11 @@ export async function checkBatches(
   return found;
 }
 
-/** One answer for each key, billed once. */
-export function checkKeys(account: Account, keys: readonly RepeatedKey[], rows: readonly LedgerRow[]): string[] {
+/** One answer for each key, billed once. What a client has cancelled is billed too, and its retry is another run. */
+export function checkKeys(
+  account: Account,
+  { keys, rows, cancelled }: { keys: readonly RepeatedKey[]; rows: readonly LedgerRow[]; cancelled: number },
+): string[] {
   const found = keys.flatMap(({ key, bodies }) => {
     if (bodies.size <= 1) return [];
     return [
@@ -122,7 +125,7 @@ export function checkKeys(account: Account, keys: readonly RepeatedKey[], rows: 
   if (unanswered > 0) found.push(`${unanswered} keys got no answer although all parts work`);
   const billed = rows.filter((row) => row.account === account.name).length;
   const answered = keys.length - unanswered;
-  if (billed < answered || billed > keys.length)
+  if (billed < answered || billed > keys.length + cancelled)
     found.push(`${account.name}: ${answered} keys were answered, ${billed} requests billed`);
   return found;
 }

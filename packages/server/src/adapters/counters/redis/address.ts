@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 
-interface HostAndPort {
+export interface HostAndPort {
   host: string;
   port: number;
 }

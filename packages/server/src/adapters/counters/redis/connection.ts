@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { StoreAwayError, StoreUnavailableError } from '@baobab/core/errors/store-unavailable.ts';
 import { systemReason } from '@baobab/core/runtime/system-reason.ts';
 import { createClient } from '@redis/client';
-import { placeOf, type RedisAddress } from './address.ts';
+import { type HostAndPort, placeOf, type RedisAddress } from './address.ts';
 import type { Script } from './scripts.ts';
 
 const UNREACHABLE = [
@@ -66,6 +66,7 @@ export interface ConnectOptions {
 
 type Client = ReturnType<typeof createClient>;
 
+const PRIMARY_CHECK_MS = 1_000;
 const OLDEST = { major: 6, minor: 2 };
 
 export async function connectRedis(options: ConnectOptions): Promise<RedisConnection> {
@@ -75,7 +76,7 @@ export async function connectRedis(options: ConnectOptions): Promise<RedisConnec
     if (server === undefined) throw new Error('the address has no host');
     const client = await openClient(server, address, { timeoutMs, database: address.database });
     try {
-      return await toConnection(client, options);
+      return await toConnection(client, server, options);
     } catch (error) {
       client.destroy();
       throw error;
@@ -119,7 +120,7 @@ async function openClient(
 }
 
 /** Asks one sentinel after the other. */
-async function findPrimary(address: RedisAddress, timeoutMs: number): Promise<RedisAddress['hosts'][number]> {
+async function findPrimary(address: RedisAddress, timeoutMs: number): Promise<HostAndPort> {
   let failure: unknown;
   for (const sentinel of address.hosts) {
     let client: Client | undefined;
@@ -145,16 +146,42 @@ async function findPrimary(address: RedisAddress, timeoutMs: number): Promise<Re
   throw failure;
 }
 
-async function toConnection(client: Client, { address, timeoutMs, onLost }: ConnectOptions): Promise<RedisConnection> {
+/**
+ * A primary that was replaced learns it from a sentinel up to ten seconds later. Who went on there would count without those that are at
+ * the new one.
+ */
+function watchPrimary(
+  { address, timeoutMs }: ConnectOptions,
+  { host, port }: HostAndPort,
+  onReplaced: (error: Error) => void,
+): NodeJS.Timeout | undefined {
+  if (address.primary === undefined) return undefined;
+  let isAsking = false;
+  const ask = async () => {
+    if (isAsking) return;
+    isAsking = true;
+    const found = await findPrimary(address, timeoutMs).catch(() => undefined);
+    isAsking = false;
+    if (found === undefined || (found.host === host && found.port === port)) return;
+    onReplaced(new Error(`the sentinels name another primary, ${found.host}:${found.port}`));
+  };
+  return setInterval(() => void ask(), PRIMARY_CHECK_MS).unref();
+}
+
+async function toConnection(client: Client, server: HostAndPort, options: ConnectOptions): Promise<RedisConnection> {
+  const { address, timeoutMs, onLost } = options;
   let isLost = false;
+  let watch: NodeJS.Timeout | undefined;
   const lose = (error: unknown) => {
     if (isLost) return;
     isLost = true;
+    clearInterval(watch);
     if (client.isOpen) client.destroy();
     onLost(error);
   };
   const info = parseInfo(String(await withDeadline(client.sendCommand(['INFO']), timeoutMs, 'INFO')));
   checkServer(info, address);
+  watch = watchPrimary(options, server, lose);
   client.on('error', lose);
   client.on('end', () => lose(new Error('the connection was closed')));
 
@@ -187,6 +214,7 @@ async function toConnection(client: Client, { address, timeoutMs, onLost }: Conn
     },
     close() {
       isLost = true;
+      clearInterval(watch);
       if (client.isOpen) client.destroy();
     },
   };
