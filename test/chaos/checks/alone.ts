@@ -12,8 +12,8 @@ export interface AlonePeriod {
 }
 
 const LOST = 'Redis does not answer';
-/** Redis is back, or the replica was started again. */
-const OVER = ['Redis answers again', 'Server listening'];
+/** Redis is back, or the replica was started again, which it may do without Redis. The last is a line of ours. */
+const OVER = ['Redis answers again', 'process started'];
 /** Replicas join a Redis that was restarted within this time. */
 const REJOIN_MS = 5_000;
 

@@ -21,11 +21,11 @@ describe('the check of limits', () => {
   it('reads from logs when replicas were without Redis', () => {
     const log = [
       'Baobab serves',
-      line(10, 'Server listening at x'),
+      line(10, 'process started'),
       line(100, "Redis does not answer, enforcing this server's share of every limit", { replicas: 2 }),
       line(200, 'Redis answers again, limits are shared by all servers'),
       line(300, 'Redis does not answer, …'),
-      line(400, 'Server listening at x'),
+      line(400, 'process started'),
       line(500, 'Redis does not answer, …'),
       '',
     ].join('\n');

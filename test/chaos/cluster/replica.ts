@@ -50,6 +50,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     const inherited = Object.entries(process.env).filter(([key]) => !key.startsWith('BAOBAB_'));
     const command = [...prefix, process.execPath, join(root, 'packages/server/src/main.ts'), 'serve'];
     const [program = '', ...args] = command;
+    log.write(`${Math.round(performance.now())} ${JSON.stringify({ time: Date.now(), msg: 'process started' })}\n`);
     const started = spawn(program, args, {
       cwd: dataDir,
       env: {
