@@ -11,10 +11,11 @@ const DEFAULT_BACKEND = process.platform === 'darwin' ? 'metal' : 'cpu';
 export const enginesCommand: Command = {
   forms: [
     [
-      'build llama-server [--backend cpu|cuda|vulkan|metal]',
+      'build llama-server [--backend NAME]',
       'build a program for catalog entries with the driver command; minutes of many cores',
     ],
   ],
+  options: [['--backend NAME', `${BACKENDS.join(', ')} (${DEFAULT_BACKEND})`]],
   async run({ args, config, env, print, warn = print }) {
     const { values, positionals } = parseOptions(args, { backend: { type: 'string' } });
     const actions = { build: withOptions(one('a program'), 'backend') };
