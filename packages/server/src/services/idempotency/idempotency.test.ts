@@ -88,6 +88,31 @@ describe('idempotency', () => {
     expect((await replayed(service, of)).body.toString()).toBe('at last');
   });
 
+  it.each([401, 403, 409, 429])(
+    'keeps the billing id of a failed run when its repetition is refused with status %d',
+    async (status) => {
+      const service = bed.newProcess();
+      const of = request();
+      const first = await run(service, of);
+      await first.complete({ ...ok('not kept'), status: 503 });
+      await (await run(service, of)).complete({ ...ok('refused'), status });
+      const third = await run(bed.newProcess(), of);
+      expect(third.billingId).toBe(first.billingId);
+      await third.complete(ok('at last'));
+    },
+  );
+
+  it('bills a repetition that the client left apart from the next run', async () => {
+    const service = bed.newProcess();
+    const of = request();
+    const first = await run(service, of);
+    await first.abandon(503);
+    await (await run(service, of)).abandon(499);
+    const third = await run(service, of);
+    expect(third.billingId).not.toBe(first.billingId);
+    await third.abandon(499);
+  });
+
   it.each([401, 403, 409, 429, 499])('does not keep an answer with status %d', async (status) => {
     const service = bed.newProcess();
     const of = request();

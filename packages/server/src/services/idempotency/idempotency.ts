@@ -96,24 +96,27 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
 
   const claim = async (id: string, { accountId, bodyHash }: IdempotentRequest) => {
     const now = clock.now();
+    const runId = randomId();
     const times = { leaseUntil: now + leaseMs, expiresAt: now + retentionMs, now };
     const result = await repository
-      .claim({ id, accountId, bodyHash, runId: randomId(), ownerId, ...times }, quota)
+      .claim({ id, accountId, bodyHash, runId, ownerId, ...times }, quota)
       .catch((error) => {
         throw error instanceof StorageFullError ? errors.storageFull() : error;
       });
     if (result === undefined) throw tooManyKeys(quota.items);
     if (result.replacedRunId !== undefined) await blobs.delete(blobKeyOf({ id, runId: result.replacedRunId }));
-    return result;
+    return { ...result, isRepeated: result.record.runId !== runId };
   };
 
   /** Polls the store until this process may run the request, or until its answer exists. */
-  async function settleClaim(id: string, request: IdempotentRequest): Promise<IdempotencyRecord> {
+  async function settleClaim(
+    id: string,
+    request: IdempotentRequest,
+  ): Promise<{ record: IdempotencyRecord; isRepeated: boolean }> {
     const { bodyHash, signal } = request;
     for (let pauseMs = POLL_MS.first; ; pauseMs = Math.min(2 * pauseMs, POLL_MS.longest)) {
-      const { claimed, record } = await claim(id, request);
-      if (claimed || record.answer) return record;
-      if (record.bodyHash !== bodyHash) return record;
+      const { claimed, record, isRepeated } = await claim(id, request);
+      if (claimed || record.answer || record.bodyHash !== bodyHash) return { record, isRepeated };
       await untilAborted(wait(pauseMs, signal), signal, cancellation);
     }
   }
@@ -125,7 +128,7 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
   }
 
   function startRun(
-    { runId, expiresAt }: IdempotencyRecord,
+    { record: { runId, expiresAt }, isRepeated }: { record: IdempotencyRecord; isRepeated: boolean },
     id: string,
     request: IdempotentRequest,
     entry: Pending,
@@ -137,6 +140,7 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
       {
         ownership: { id, accountId, runId, ownerId },
         keepAnswer,
+        isRepeated,
         startedAt: expiresAt - retentionMs,
         onEnd(answer) {
           running.delete(id);
@@ -170,9 +174,10 @@ export function createIdempotency(dependencies: IdempotencyDependencies): Idempo
         resolve(answer);
       };
       try {
-        const record = await settleClaim(id, request);
+        const settled = await settleClaim(id, request);
+        const { record } = settled;
         if (record.bodyHash !== request.bodyHash) throw keyReused();
-        if (!record.answer) return startRun(record, id, request, entry);
+        if (!record.answer) return startRun(settled, id, request, entry);
         const answer = { ...record.answer, blobKey: blobKeyOf(record) };
         giveUp(answer);
         return await replay(answer);

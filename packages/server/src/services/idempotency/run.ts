@@ -25,7 +25,8 @@ export interface Run {
   complete(answer: Omit<Answer, 'body'> & { body: Uint8Array | null }): Promise<void>;
   /**
    * There is no whole answer. After a failure of the server (5xx) the next request with the key repeats the run: its row may be in the
-   * ledger although the store never confirmed it. After others it is a new one, or a client that leaves at the end would pay once for many.
+   * ledger although the store never confirmed it. A repetition that is refused before it runs changes nothing about that. After others it
+   * is a new one, or a client that leaves at the end would pay once for many.
    */
   abandon(status: number): Promise<void>;
 }
@@ -46,6 +47,8 @@ export interface RunDependencies {
 export interface RunOptions {
   ownership: Ownership;
   keepAnswer: boolean;
+  /** An earlier run of the request failed, or its process died. */
+  isRepeated: boolean;
   startedAt: number;
   /** Called once, with the answer if others may have it. */
   onEnd(answer?: KeptAnswer): void;
@@ -54,13 +57,17 @@ export interface RunOptions {
 /** Stored besides 2xx: errors that the same request would get again. Not 409: the model may be served in the region a moment later. */
 const KEPT_STATUS: readonly number[] = [400, 404, 413, 422];
 
+/** The client left while it ran: what it got is billed. */
+const LEFT_STATUS = 499;
+
 const isKept = (status: number): boolean => (status >= 200 && status < 300) || KEPT_STATUS.includes(status);
 
 export const blobKeyOf = ({ id, runId }: { id: string; runId: string }): string =>
   `idempotency/${id.slice(0, 2)}/${id}-${runId}`;
 
 /** The run of a request by this process, which owns its key. */
-export function createRun(dependencies: RunDependencies, { ownership, keepAnswer, startedAt, onEnd }: RunOptions): Run {
+export function createRun(dependencies: RunDependencies, options: RunOptions): Run {
+  const { ownership, keepAnswer, isRepeated, startedAt, onEnd } = options;
   const { repository, blobs, clock, space, quota, inlineBytes, maxBodyBytes, leaseMs } = dependencies;
   const { id, accountId, runId, ownerId } = ownership;
   const blobKey = blobKeyOf(ownership);
@@ -90,8 +97,10 @@ export function createRun(dependencies: RunDependencies, { ownership, keepAnswer
   const abandon = async (status: number): Promise<void> => {
     if (ended) return;
     ended = true;
-    const isRepeated = keepAnswer && status >= 500;
-    await (isRepeated ? repository.release(ownership) : repository.abandon(ownership)).finally(() => onEnd());
+    const mayBeBilled = status >= 500 || (isRepeated && status !== LEFT_STATUS);
+    await (keepAnswer && mayBeBilled ? repository.release(ownership) : repository.abandon(ownership)).finally(() =>
+      onEnd(),
+    );
   };
   return {
     kind: 'run',
