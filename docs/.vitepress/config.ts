@@ -101,10 +101,6 @@ export default defineConfig({
     logo: '/mark.svg',
     outline: [2, 3],
     sidebar: [{ items: [{ text: 'Quick start', link: '/quick-start' }] }, ...navigation()],
-    nav: [
-      { text: 'Reference', link: '/docs', target: '_self' },
-      { text: 'Console', link: '/console', target: '_self' },
-    ],
     // Records speak of the code of their day: they are reached from the pages that name them.
     search: {
       provider: 'local',

@@ -81,6 +81,18 @@ describe('init without a terminal', () => {
     expect(written()).toMatchObject({ store: 'postgres://me:mine@127.0.0.1/baobab', firstKey: key });
   });
 
+  it('replaces the settings of a cluster without asking its database', async () => {
+    await init('--kind', 'cluster');
+    const args = [file, '--kind', 'laptop', '--force', '--config', file];
+    await runCommand(initCommand, { args, dataDir: join(folder, 'data') });
+    expect(written().store).toBeUndefined();
+  });
+
+  it('refuses settings that it does not write', async () => {
+    await expect(init('--host', '0.0.0.0')).rejects.toThrow('init does not write --host');
+    expect(existsSync(file)).toBe(false);
+  });
+
   it.each(KINDS)('explains every setting of %s in the line above it', async (kind) => {
     await init('--kind', kind);
     const lines = readFileSync(file, 'utf8').split('\n');

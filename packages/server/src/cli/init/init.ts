@@ -2,15 +2,19 @@ import { existsSync } from 'node:fs';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import type { ModelEntry } from '@baobab/core/domain/model.ts';
-import { createKeySecret, openCatalogForReading } from '../../compose/administration.ts';
+import { createKeySecret } from '../../compose/administration.ts';
 import { certificateFiles, checkNamedModels } from '../../compose/setting-checks.ts';
+import { catalogEntries } from '../../compose/storage.ts';
 import { loadConfig } from '../../config/load.ts';
+import { SETTINGS } from '../../config/settings.ts';
 import { type Command, type CommandContext, CommandFailed, UsageError } from '../command.ts';
 import { parseOptions } from '../options.ts';
 import { readEntry, type Terminal } from '../terminal.ts';
 import { type Answers, KINDS, type Kind, type SecretFile, TEMPLATES, type Template } from './templates.ts';
 
 const SECRETS_FOLDER = 'secrets';
+/** Flags of settings that the templates have a place for. */
+const WRITTEN = ['--port', '--public-url', '--region', '--blobs', '--tls-cert', '--tls-key'];
 
 /** Asks until the answer is accepted. Enter takes what is in brackets. */
 async function ask(terminal: Terminal, question: string, proposed: string, accepts = /^/): Promise<string> {
@@ -112,7 +116,7 @@ export const initCommand: Command = {
     ['--force', 'replace the file without asking'],
   ],
   notes: [
-    'Settings that are given are written: --port, --public-url, --region, --blobs, --tls-cert with --tls-key. Secrets go into files of their own in the folder secrets; those that are there stay.',
+    'Settings that are given are written: --port, --public-url, --region, --blobs, --tls-cert with --tls-key; others belong into the file afterwards. Secrets go into files of their own in the folder secrets; those that are there stay.',
   ],
   async run(context) {
     const { values, positionals } = parseOptions(context.args, {
@@ -125,6 +129,10 @@ export const initCommand: Command = {
     const chosen = KINDS.find((kind) => kind === values.kind);
     if (values.kind !== undefined && chosen === undefined)
       throw new UsageError(`--kind must be one of ${KINDS.join(', ')}`);
+    for (const { flag, path } of SETTINGS) {
+      if (context.locate(path) !== flag || WRITTEN.includes(flag)) continue;
+      throw new UsageError(`init does not write ${flag}: add it to the file afterwards`);
+    }
     const terminal = chosen === undefined ? context.terminal : undefined;
     const file = resolve(given);
     if (existsSync(file) && !values.force) {
@@ -134,7 +142,7 @@ export const initCommand: Command = {
     }
     const kind = chosen ?? (terminal === undefined ? 'laptop' : await askKind(terminal));
     const template = TEMPLATES[kind];
-    const { entries } = await openCatalogForReading(context.config);
+    const entries = await catalogEntries(context.config);
     const proposed = proposal(context, values.model ?? recommendedModel(entries));
     const answers = terminal === undefined ? proposed : await askAll(terminal, template, proposed);
     const secret = (name: string) => join(dirname(file), SECRETS_FOLDER, name);
