@@ -60,6 +60,15 @@ describe.skipIf(s3Missing !== undefined)('s3', () => {
     expect(part && (await buffer(part)).equals(bytes.subarray(range.start, range.end + 1))).toBe(true);
   });
 
+  it('deletes a blob that others delete at the same time', async () => {
+    const blobs = await open();
+    for (let round = 0; round < 30; round += 1) {
+      await blobs.put('contended', pieces(randomBytes(10)));
+      await Promise.all(Array.from({ length: 8 }, () => blobs.delete('contended')));
+      expect(await blobs.stat('contended')).toBeUndefined();
+    }
+  });
+
   it('leaves nothing of an upload that breaks off after some parts', async () => {
     const blobs = await open();
     const breaking = pieces(randomBytes(20 * PIECE), () => {

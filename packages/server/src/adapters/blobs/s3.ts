@@ -222,7 +222,8 @@ export async function openS3BlobStore(options: S3BlobOptions): Promise<S3BlobSto
     }),
 
     async delete(key) {
-      await send(client.send(new DeleteObjectCommand({ Bucket, Key: keyOf(key) })));
+      // Some servers answer 404 to one of two that delete it at the same time.
+      await unlessAbsent(client.send(new DeleteObjectCommand({ Bucket, Key: keyOf(key) })));
     },
 
     async *list(prefix) {
