@@ -32,7 +32,37 @@ const showAsCold = (page: Page, model: string) =>
     { times: 1 },
   );
 
+/** As when all upstreams of it are away. */
+const showAsUnavailable = (page: Page, model: string) =>
+  page.route(
+    (url) => url.pathname === '/v1/models',
+    async (route) => {
+      const response = await route.fetch();
+      const list = (await response.json()) as { data: { id: string; status: string }[] };
+      const data = list.data.map((each) => (each.id === model ? { ...each, status: 'unavailable' } : each));
+      await route.fulfill({ response, json: { ...list, data } });
+    },
+  );
+
 describeInBrowser('the playground', () => {
+  it('keeps a model that becomes unavailable, and the one it is compared with', async () => {
+    await using opened = await openPage();
+    const { page } = opened;
+    await signIn(page, account.address, account.apiKey, `/playground?model=baobab%2Fchat-mini&with=${CHAT}`);
+    const models = page.getByRole('combobox', { name: /odel/ });
+    const chosen = async () => [await models.nth(0).inputValue(), await models.nth(1).inputValue()];
+    await expect.poll(chosen).toEqual(['baobab/chat-mini', CHAT]);
+    await showAsUnavailable(page, CHAT);
+    await page.goto(`${account.address}/console/playground?model=${encodeURIComponent(CHAT)}&with=baobab%2Fchat-mini`);
+    await page
+      .getByRole('option', { name: `${CHAT} (unavailable)` })
+      .first()
+      .waitFor({ state: 'attached' });
+    expect(await chosen()).toEqual([CHAT, 'baobab/chat-mini']);
+    await page.goto(`${account.address}/console/playground?model=baobab%2Fchat-mini&with=${encodeURIComponent(CHAT)}`);
+    await expect.poll(chosen).toEqual(['baobab/chat-mini', CHAT]);
+  });
+
   it('streams a chat, shows what it took and keeps it over a reload', async () => {
     await using opened = await openPage();
     const { page } = opened;

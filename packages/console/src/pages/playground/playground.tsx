@@ -25,12 +25,17 @@ export default function Playground() {
   const all = models.data?.data ?? [];
   const asked = search.get('mode') ?? all.find(({ id }) => id === search.get('model'))?.modality;
   const mode = MODES.find((each) => each === asked) ?? 'chat';
-  const usable = all.filter(({ modality, status }) => modality === mode && status !== 'unavailable');
   const place = `baobab.playground.model.${mode}`;
+  const last = localStorage.getItem(place);
+  // A choice stays when its model fails: the next message must not go to another one, which may have a price.
+  const kept = [search.get('model'), search.get('with'), last];
+  const usable = all.filter(
+    ({ id, modality, status }) => modality === mode && (status !== 'unavailable' || kept.includes(id)),
+  );
   const named = (id: string | null) => usable.find((each) => each.id === id);
   const chosen = named(search.get('model'));
   // The first of the list at the first visit. Later it is kept: which of them are loaded, and so first, changes all the time.
-  const model = chosen ?? named(localStorage.getItem(place)) ?? usable[0];
+  const model = chosen ?? named(last) ?? usable[0];
   useEffect(() => {
     if (model) localStorage.setItem(place, model.id);
   }, [place, model]);

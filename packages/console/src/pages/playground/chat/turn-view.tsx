@@ -41,7 +41,6 @@ export function TurnView({ turn, sides, models, onResults }: TurnViewProps) {
               key={side}
               answer={answer}
               model={models.find(({ id }) => id === answer.model)}
-              named={sides.length > 1}
               onResults={onResults && ((values) => onResults(side, values))}
             />
           ) : (
@@ -74,19 +73,17 @@ export function Examples({ onExample }: { onExample: (text: string) => void }) {
 interface AnswerViewProps {
   answer: Answer;
   model: Model | undefined;
-  /** Whether to say which model it is. */
-  named: boolean;
   /** Takes the results of the tools that the answer calls. */
   onResults?: ((values: Record<string, string>) => void) | undefined;
 }
 
-function AnswerView({ answer, model, named, onResults }: AnswerViewProps) {
+function AnswerView({ answer, model, onResults }: AnswerViewProps) {
   const { playground } = texts;
   const done = answer.totalMs !== undefined;
   const waiting = !done && answer.text === '' && answer.toolCalls.length === 0;
   return (
     <article class="chat-answer" aria-busy={!done}>
-      {named && <div class="small strong truncate">{answer.model}</div>}
+      <div class="small strong truncate">{answer.model}</div>
       {waiting && <p class="muted small">{model?.status === 'cold' ? playground.loading : playground.waiting}…</p>}
       {answer.text !== '' && (
         <div class="chat-text" dir="auto" aria-live="polite">
