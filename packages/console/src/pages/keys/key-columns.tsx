@@ -12,12 +12,20 @@ export interface KeyColumnsOptions {
   /** This month, by key. Undefined while it loads. */
   spend: MonthlySpend | undefined;
   now: number;
+  /** It was rotated, or is what replaced one: the spend is that of both. */
+  isShared(key: Key): boolean;
   /** Keys of several accounts are shown. */
   withAccount: boolean;
   withStatus: boolean;
 }
 
-export function keyColumns({ spend, now, withAccount, withStatus }: KeyColumnsOptions): Column<Key>[] {
+const ROUNDING_MS = 120_000;
+
+/** The server notes the minute of a use, which may have begun before the key was made. */
+export const usedAgo = (used: string, now: number): string =>
+  now - Date.parse(used) < ROUNDING_MS ? texts.keys.usedRecently : ago(used, now);
+
+export function keyColumns({ spend, now, isShared, withAccount, withStatus }: KeyColumnsOptions): Column<Key>[] {
   return [
     {
       id: 'name',
@@ -73,7 +81,17 @@ export function keyColumns({ spend, now, withAccount, withStatus }: KeyColumnsOp
       sortBy: (key) => spend?.get(key) ?? 0,
       cell: (key) => {
         const { monthly_budget_usd: budget, monthly_budget_from: from } = key.limits;
-        return <SpendCell spend={spend?.get(key)} budget={budget} isOfAccount={from === 'account'} />;
+        return (
+          <>
+            <SpendCell spend={spend?.get(key)} budget={budget} isOfAccount={from === 'account'} />
+            {isShared(key) && (
+              <span class="muted" title={texts.keys.spendShared}>
+                {' '}
+                {texts.keys.shared}
+              </span>
+            )}
+          </>
+        );
       },
     },
     {
@@ -84,7 +102,7 @@ export function keyColumns({ spend, now, withAccount, withStatus }: KeyColumnsOp
         used === null ? (
           <span class="muted">{texts.common.never}</span>
         ) : (
-          <span title={exactTime(used)}>{ago(used, now)}</span>
+          <span title={exactTime(used)}>{usedAgo(used, now)}</span>
         ),
     },
     {

@@ -19,6 +19,7 @@ import { Modal, Sheet } from '../../components/overlay.tsx';
 import { ago } from '../../format/times.ts';
 import { texts } from '../../texts/en/texts.ts';
 import { BudgetMeter, Spend } from '../spend/spend.tsx';
+import { usedAgo } from './key-columns.tsx';
 import { draftOf, draftToWire, KEY_DRAFT_FIELDS, type KeyDraft, KeyFields } from './key-fields.tsx';
 import { KeyRights, KeyStatus, keyState } from './key-parts.tsx';
 
@@ -87,7 +88,7 @@ export function KeyDetail({ keyRecord: key, spend, onClose, onRotated }: KeyDeta
                 {key.prefix}…
               </span>,
             ],
-            [columns.used, key.last_used_at === null ? texts.common.never : ago(key.last_used_at, now)],
+            [columns.used, key.last_used_at === null ? texts.common.never : usedAgo(key.last_used_at, now)],
             [texts.keys.createdAt, exactTime(key.created_at)],
             [texts.keys.expiry, key.expires_at === null ? texts.common.never : exactTime(key.expires_at)],
             !active && [columns.scopes, <KeyRights key="rights" keyRecord={key} />],

@@ -5,7 +5,7 @@ import { changeSearch, useParameter, usePlace } from '../../address/router.ts';
 import { exactTime } from '../../address/zone.ts';
 import { useAccount, useKey, useKeyPages, useOwnKey } from '../../api/queries.ts';
 import { ALL_ACCOUNTS, useAccountFilter, useSession } from '../../api/session.ts';
-import type { NewKey } from '../../api/types.ts';
+import type { Key, NewKey } from '../../api/types.ts';
 import { Button } from '../../components/button.tsx';
 import { optionsOf, Segments } from '../../components/choices.tsx';
 import { CodeBlock, Copyable } from '../../components/copying.tsx';
@@ -52,7 +52,17 @@ export default function Keys() {
   if (!may(session, 'keys.list')) return <OwnKeyPage />;
 
   const rows = keys.rows.filter((key) => show === 'all' || keyState(key, now) === 'active');
-  const columns = keyColumns({ spend, now, withAccount: account === ALL_ACCOUNTS, withStatus: show === 'all' });
+  const replacements = new Set(
+    keys.rows.filter(({ id, original_id }) => id !== original_id).map((key) => key.original_id),
+  );
+  const isShared = ({ original_id }: Key) => replacements.has(original_id);
+  const columns = keyColumns({
+    spend,
+    now,
+    isShared,
+    withAccount: account === ALL_ACCOUNTS,
+    withStatus: show === 'all',
+  });
 
   const create = (
     <Button tone="primary" icon="plus" onClick={() => changeSearch({ new: 'key' })}>
