@@ -104,6 +104,7 @@ async function writeChecked(file: string, text: string, entries: readonly ModelE
     await rename(draft, file);
   } catch (error) {
     await rm(draft);
+    if (error instanceof Error) error.message = error.message.replaceAll(draft, file);
     throw error;
   }
 }
