@@ -9,7 +9,7 @@ import { INSTALLATION } from './built-in.ts';
 const FORMAT = 1;
 
 interface ParsedCatalog extends ParsedTexts {
-  /** Forgets texts that nobody asked for. */
+  /** Writes the texts of this start if there are new ones, without those that it did not read. */
   save(): void;
 }
 

@@ -14,7 +14,7 @@ export interface CommandContext {
   write?: ((text: string) => void) | undefined;
   /** A remark beside the output, on standard error. */
   warn?: ((text: string) => void) | undefined;
-  /** Undefined where nobody can be asked. */
+  /** Undefined without a terminal: the command asks nothing. */
   terminal?: Terminal | undefined;
   stdin?: NodeJS.ReadableStream | undefined;
   /** The exit code of a command that has not failed. */

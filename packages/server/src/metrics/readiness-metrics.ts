@@ -6,7 +6,7 @@ interface ReadinessStatus {
   storeProblem(): Promise<string | undefined>;
 }
 
-/** What /readyz says, for alerts: a server that is not ready answers its probes, and nobody else sends it requests. */
+/** What /readyz says, for alerts: `up` stays 1 while a server is not ready. */
 export function createReadinessMetrics(registry: Registry, { isReady, storeProblem }: ReadinessStatus): void {
   const registers = [registry];
   new Gauge({

@@ -108,7 +108,7 @@ first_key_file: ${quoted(secret(FIRST_KEY.name))}
 models:
   # Loaded at start, so that the first answer does not wait. Its weights are fetched once.
   warm: [${quoted(model)}]
-  # A model that nobody asks for stays loaded.
+  # Keep idle models loaded.
   idle_unload_seconds: 0
 
 # What each key may do with each model, where neither the key nor its account says otherwise.

@@ -26,7 +26,7 @@ export function showWaiting(terminal: Terminal, access: ApiAccess, model: Listed
   const beganAt = performance.now();
   let doing = model.status === 'ready' ? 'waiting' : 'loading';
   let isShown = false;
-  // Only operators see engines: other keys are told what the list of models says.
+  // Only operators see engines. For other keys, use the status in the list of models.
   const ask = async () => {
     const { data } = (await (await callApi(access, 'admin/engines')).json()) as { data: EngineState[] };
     const engine = data.find((each) => each.model === model.id);
